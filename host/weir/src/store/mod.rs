@@ -1,0 +1,93 @@
+//! The store seam: everything that must survive a crash.
+//!
+//! Promises:
+//! - One [`Commit`] is all or nothing: records' hashes, outbox entries, cursor, walk, validators, budgets, the
+//!   poll row and the next due time land in one transaction, or none of them does.
+//! - Commits of one unit land in the order in which they were handed over. When one fails, every later commit
+//!   under the same [`Ticket`] fails too: a page is never stored above a hole.
+//! - [`Store::commit`] returns at once; its receiver answers when the commit is durable. Commits that wait
+//!   together share one fsync, so a walk that keeps a few pages in flight pays for few of them.
+//! - Dedup is decided inside the transaction, against the last stored hash of the record.
+//! - An outbox entry is there until every configured sink has taken or refused it.
+//!
+//! Refuses: a file that another process holds, one of a newer schema, and a damaged one. Each is an error that
+//! names the file and the way out; none is overwritten.
+
+mod error;
+mod rows;
+
+use tokio::sync::oneshot;
+use weir_rules::model::Timestamp;
+use weir_rules::unit::UnitState;
+
+pub use error::StoreError;
+pub use rows::*;
+
+/// The answer to something handed to the store's writer: resolves when it is durable.
+pub type Durable<T> = oneshot::Receiver<Result<T, StoreError>>;
+
+/// What is decided once it is known which records were new: runs inside the transaction, so it must be pure
+/// and quick.
+pub type Conclude = Box<dyn FnOnce(&Seen) -> Conclusion + Send>;
+
+/// All that one page of one poll changes.
+pub struct Commit {
+    /// The unit that was polled.
+    pub unit: UnitId,
+    /// The lease under which it was polled.
+    pub ticket: Ticket,
+    /// When the page arrived: the `seen_at` of its records.
+    pub seen_at: Timestamp,
+    /// The page's records in the order of the answer.
+    pub records: Vec<PreparedRecord>,
+    /// Validators to keep (`Some`) or forget (`None`).
+    pub validators: Vec<(ValidatorKey, Option<Validator>)>,
+    /// Budgets as the answer told of them.
+    pub budgets: Vec<(BudgetKey, BudgetRow)>,
+    /// Given what the records turned out to be, what becomes of the unit.
+    pub conclude: Conclude,
+}
+
+/// Where everything is kept. Reads see the last durable state.
+pub trait Store: Send + Sync + 'static {
+    /// The unit's id and row; made (durably, by the writer) when it is new.
+    fn ensure_unit(&self, key: &UnitKey) -> Durable<UnitRow>;
+    /// One unit.
+    fn unit(&self, id: UnitId) -> Result<Option<UnitRow>, StoreError>;
+    /// Every unit, in id order. Rows are handed one by one: there may be 100,000.
+    fn for_each_unit(&self, each: &mut dyn FnMut(UnitRow)) -> Result<(), StoreError>;
+    /// Hands over a page; returns at once.
+    fn commit(&self, commit: Commit) -> Durable<Seen>;
+    /// Changes one unit outside a poll (a fault without a page, a person's resume, a reset).
+    fn update_unit(&self, id: UnitId, change: Box<dyn FnOnce(UnitState) -> Conclusion + Send>) -> Durable<()>;
+    /// Removes what is remembered of the records of a unit, so that all of them are delivered anew.
+    fn forget_records(&self, id: UnitId) -> Durable<u64>;
+
+    /// A validator of that exact URL.
+    fn validator(&self, key: &ValidatorKey) -> Result<Option<Validator>, StoreError>;
+    /// All budgets, for the ledger at start.
+    fn budgets(&self) -> Result<Vec<(BudgetKey, BudgetRow)>, StoreError>;
+    /// Polls, newest first, at most `limit`; of one unit or of all.
+    fn polls(&self, unit: Option<UnitId>, limit: usize) -> Result<Vec<PollRow>, StoreError>;
+    /// Records of a unit in id order after `after`, at most `limit`.
+    fn records(&self, unit: UnitId, after: Option<&str>, limit: usize) -> Result<Vec<RecordRow>, StoreError>;
+    /// How many records are known, per unit.
+    fn record_count(&self, unit: UnitId) -> Result<u64, StoreError>;
+
+    /// Outbox entries after the sink's delivered position, oldest first, up to about `max_bytes` of data.
+    fn outbox(&self, sink: &str, max_bytes: usize) -> Result<Vec<OutboxEntry>, StoreError>;
+    /// The sink has durably taken everything up to and including `up_to`; `dead` are the ones among them that
+    /// it refused for good. Entries that every configured sink has passed are removed.
+    fn delivered(&self, sink: &str, up_to: Sequence, dead: Vec<DeadLetter>) -> Durable<()>;
+    /// Which sinks the configuration names. A new one starts at the oldest entry that is still there.
+    fn set_sinks(&self, names: Vec<String>) -> Durable<()>;
+    /// Entries and bytes of data that wait, and when the oldest was seen.
+    fn outbox_size(&self) -> Result<OutboxSize, StoreError>;
+    /// Entries that a sink refused for good.
+    fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError>;
+
+    /// A small named value (a compiled file's digest, a connector's last good file).
+    fn note(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
+    /// Sets or removes a small named value.
+    fn set_note(&self, key: &str, value: Option<Vec<u8>>) -> Durable<()>;
+}

@@ -1,0 +1,2 @@
+//! The README's commands.
+fn main() {}
