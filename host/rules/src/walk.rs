@@ -1,0 +1,438 @@
+//! A walk: one pass over one window of a unit, page by page.
+//!
+//! Promises:
+//! - The window, the cursor and the page size are frozen when the walk begins, so the vendor's page tokens stay
+//!   valid and a page number keeps its meaning.
+//! - A walk ends: a step that was used before in this walk is never taken again (A, B, A, B is a loop too), a
+//!   page that shows again what an earlier page showed is a stall, and so are too many empty pages in a row.
+//! - A page whose records were all known is progress. An empty page that names a next step is not the last one.
+//! - What is not yet walked is in the walk itself, which is stored with every page: after a crash the walk goes
+//!   on from its stored step.
+//!
+//! Refuses: to call a walk complete that stalled, was cut by the vendor's result cap, or brought fewer records
+//! than the vendor's own total says.
+
+use std::collections::{HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Reason, Timestamp, Window};
+
+/// Empty pages in a row, each with a next step, after which a walk is a stall. Vendors that filter after
+/// paging send runs of a few; hundreds in a row are a cursor that leads nowhere.
+pub const EMPTY_PAGES_IN_A_ROW: u32 = 200;
+
+/// What a walk has seen so far.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Tally {
+    /// HTTP requests made.
+    pub calls: u64,
+    /// Answers of 304.
+    pub not_modified: u64,
+    /// Decoded bytes of the bodies.
+    pub bytes: u64,
+    /// Records in the answers.
+    pub records: u64,
+    /// Of them: not known before.
+    pub new: u64,
+    /// Of them: known with other content.
+    pub changed: u64,
+    /// Of them: known and the same.
+    pub unchanged: u64,
+    /// Of them: deletions.
+    pub deleted: u64,
+    /// A page held as many records as a page can.
+    pub full_page: bool,
+    /// The slowest call in ms.
+    pub latency: u64,
+}
+
+impl Tally {
+    /// Something came that was not known before.
+    pub fn productive(&self) -> bool {
+        self.new + self.changed + self.deleted > 0
+    }
+}
+
+/// One pass over one window, as stored between its pages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Walk {
+    /// Counts the unit's walks; validators carry it.
+    pub number: u64,
+    /// Who asked.
+    pub reason: Reason,
+    /// What is asked for, frozen.
+    pub window: Window,
+    /// The window ends before the present: a slice of a longer catch-up.
+    #[serde(default)]
+    pub capped: bool,
+    /// The cursor that the walk began with, frozen.
+    pub cursor: Option<String>,
+    /// Records per page, frozen.
+    pub page_size: u32,
+    /// When it began, by this machine's clock.
+    pub started: Timestamp,
+    /// Steps that are still to be taken, in order; `None` is the walk's first call.
+    pub pending: VecDeque<Option<String>>,
+    /// The unit's cursor once the walk is complete.
+    pub next_cursor: Option<String>,
+    /// The newest stamp seen.
+    pub newest: Option<Timestamp>,
+    /// The oldest stamp seen.
+    pub oldest: Option<Timestamp>,
+    /// The vendor would not give the rest.
+    pub truncated: bool,
+    /// The walk was going in a circle.
+    pub stalled: bool,
+    /// The vendor's own count.
+    pub total: Option<u64>,
+    /// The vendor asks for at least this pause before the next poll, in ms.
+    pub poll_after: Option<u64>,
+    /// Some of it was walked before a restart, so counts over the whole walk are not known.
+    #[serde(default)]
+    pub resumed: bool,
+    /// What was seen.
+    pub tally: Tally,
+    #[serde(skip)]
+    guard: Guard,
+}
+
+/// What the guard against loops remembers. It lives as long as the process: after a restart a loop is found
+/// one round later.
+#[derive(Clone, Debug, Default)]
+struct Guard {
+    steps: HashSet<u64>,
+    pages: HashSet<u64>,
+    ids: HashSet<u64>,
+    empty_in_a_row: u32,
+}
+
+/// Guards are working memory, not state: walks are equal without them.
+impl PartialEq for Guard {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// What a walk begins with.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// Counts the unit's walks.
+    pub number: u64,
+    /// Who asked.
+    pub reason: Reason,
+    /// What is asked for.
+    pub window: Window,
+    /// The window ends before the present.
+    pub capped: bool,
+    /// The unit's cursor.
+    pub cursor: Option<String>,
+    /// Records per page.
+    pub page_size: u32,
+    /// This machine's time.
+    pub now: Timestamp,
+}
+
+/// One page, as far as walking is concerned.
+#[derive(Clone, Debug, Default)]
+pub struct PageFacts<'a> {
+    /// The ids of its records.
+    pub ids: Vec<&'a str>,
+    /// Changes when any record of the page does.
+    pub content: u64,
+    /// The newest stamp among its records.
+    pub newest: Option<Timestamp>,
+    /// The oldest.
+    pub oldest: Option<Timestamp>,
+    /// The steps that it names.
+    pub next: Vec<String>,
+    /// The unit's new cursor.
+    pub cursor: Option<String>,
+    /// The vendor's own count for the whole walk.
+    pub total: Option<u64>,
+    /// The vendor won't give what is left.
+    pub truncated: bool,
+    /// The pause that the vendor asks for before the next poll, in ms.
+    pub poll_after: Option<u64>,
+}
+
+/// How a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ending {
+    /// Everything that the vendor showed was read.
+    Complete,
+    /// The vendor would not give the rest.
+    Truncated,
+    /// It went in a circle.
+    Stalled,
+    /// Fewer records came than the vendor's own total says.
+    Short {
+        /// The vendor's total.
+        total: u64,
+        /// Distinct records that came.
+        distinct: u64,
+    },
+}
+
+impl Walk {
+    /// A walk at its beginning.
+    pub fn start(start: Start) -> Walk {
+        Walk {
+            number: start.number,
+            reason: start.reason,
+            window: start.window,
+            capped: start.capped,
+            cursor: start.cursor,
+            page_size: start.page_size,
+            started: start.now,
+            pending: VecDeque::from([None]),
+            next_cursor: None,
+            newest: None,
+            oldest: None,
+            truncated: false,
+            stalled: false,
+            total: None,
+            poll_after: None,
+            resumed: false,
+            tally: Tally::default(),
+            guard: Guard::default(),
+        }
+    }
+
+    /// Takes up a walk that was stored before a restart or a wait. None when it must begin anew because a
+    /// setting that its steps depend on has changed: a page number means nothing under another page size.
+    pub fn resume(mut self, page_size: u32) -> Option<Walk> {
+        if self.page_size != page_size || self.pending.is_empty() {
+            return None;
+        }
+        self.resumed = true;
+        self.guard = Guard::default();
+        Some(self)
+    }
+
+    /// The step to take now: `None` when nothing is left; `Some(None)` is the walk's first call.
+    pub fn step(&self) -> Option<Option<&str>> {
+        self.pending.front().map(Option::as_deref)
+    }
+
+    /// Nothing is left to ask.
+    pub fn done(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// The page of the current step has come.
+    pub fn page(&mut self, facts: PageFacts<'_>) {
+        let taken = self.pending.pop_front().flatten();
+        self.guard.steps.insert(fingerprint(&taken));
+        self.newest = self.newest.max(facts.newest);
+        self.oldest = match (self.oldest, facts.oldest) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.truncated |= facts.truncated;
+        self.total = facts.total.or(self.total);
+        self.poll_after = self.poll_after.max(facts.poll_after);
+        if facts.cursor.is_some() {
+            self.next_cursor = facts.cursor;
+        }
+        if self.total.is_some() {
+            for id in &facts.ids {
+                self.guard.ids.insert(fingerprint(id));
+            }
+        }
+        let empty = facts.ids.is_empty();
+        self.guard.empty_in_a_row = if empty {
+            self.guard.empty_in_a_row.saturating_add(1)
+        } else {
+            0
+        };
+        let shown_before = !empty && !self.guard.pages.insert(facts.content);
+        let leads_nowhere = self.guard.empty_in_a_row > EMPTY_PAGES_IN_A_ROW;
+        if (shown_before || leads_nowhere) && !facts.next.is_empty() {
+            self.stalled = true;
+            return;
+        }
+        self.enqueue(facts.next, empty);
+    }
+
+    /// The vendor answered 304: the page of the current step is as it was, and so are the steps and the cursor
+    /// that it named then.
+    pub fn not_modified(&mut self, next: Vec<String>, cursor: Option<String>) {
+        let taken = self.pending.pop_front().flatten();
+        self.guard.steps.insert(fingerprint(&taken));
+        if cursor.is_some() {
+            self.next_cursor = cursor;
+        }
+        // What was on that page is not known any more, so the vendor's total can't be checked.
+        self.resumed = true;
+        self.enqueue(next, true);
+    }
+
+    fn enqueue(&mut self, next: Vec<String>, empty: bool) {
+        for step in next {
+            let step = Some(step);
+            if self.guard.steps.contains(&fingerprint(&step)) || self.pending.contains(&step) {
+                // Some vendors repeat their last token on an empty page for ever: that is their end mark.
+                self.stalled |= !empty;
+            } else {
+                self.pending.push_back(step);
+            }
+        }
+    }
+
+    /// How the walk ended; only meaningful once it is [`Walk::done`] or stalled.
+    pub fn ending(&self) -> Ending {
+        if self.stalled {
+            return Ending::Stalled;
+        }
+        if self.truncated {
+            return Ending::Truncated;
+        }
+        let distinct = self.guard.ids.len() as u64;
+        match self.total {
+            Some(total) if !self.resumed && distinct < total => Ending::Short { total, distinct },
+            _ => Ending::Complete,
+        }
+    }
+}
+
+fn fingerprint(value: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn walk() -> Walk {
+        Walk::start(Start {
+            number: 1,
+            reason: Reason::Schedule,
+            window: Window { since: None, until: 1_000 },
+            capped: false,
+            cursor: None,
+            page_size: 3,
+            now: 1_000,
+        })
+    }
+
+    fn page<'a>(ids: &[&'a str], next: &[&str]) -> PageFacts<'a> {
+        PageFacts {
+            ids: ids.to_vec(),
+            content: fingerprint(ids),
+            next: next.iter().map(|s| (*s).to_owned()).collect(),
+            ..PageFacts::default()
+        }
+    }
+
+    #[test]
+    fn walks_every_step_once_and_is_complete() {
+        let mut walk = walk();
+        assert_eq!(walk.step(), Some(None));
+        walk.page(page(&["a", "b"], &["s2"]));
+        assert_eq!(walk.step(), Some(Some("s2")));
+        walk.page(page(&["c"], &[]));
+        assert!(walk.done());
+        assert_eq!(walk.ending(), Ending::Complete);
+    }
+
+    #[test]
+    fn a_loop_over_two_steps_is_a_stall() {
+        let mut walk = walk();
+        walk.page(page(&["a"], &["A"]));
+        walk.page(page(&["b"], &["B"]));
+        walk.page(page(&["c"], &["A"]));
+        assert!(walk.done());
+        assert_eq!(walk.ending(), Ending::Stalled);
+    }
+
+    #[test]
+    fn the_same_page_under_fresh_tokens_is_a_stall() {
+        let mut walk = walk();
+        walk.page(page(&["a", "b"], &["t1"]));
+        walk.page(page(&["a", "b"], &["t2"]));
+        assert_eq!(walk.ending(), Ending::Stalled);
+    }
+
+    #[test]
+    fn case_075_a_repeated_token_on_an_empty_page_is_the_end() {
+        let mut walk = walk();
+        walk.page(page(&["1", "2", "3"], &["c3"]));
+        walk.page(page(&["4", "5", "6"], &["c6"]));
+        walk.page(page(&["7"], &["c7"]));
+        walk.page(page(&[], &["c7"]));
+        assert!(walk.done());
+        assert_eq!(walk.ending(), Ending::Complete);
+    }
+
+    #[test]
+    fn case_079_an_empty_page_with_a_next_step_is_not_the_end() {
+        let mut walk = walk();
+        walk.page(page(&["1", "2"], &["t2"]));
+        walk.page(page(&[], &["t3"]));
+        assert_eq!(walk.step(), Some(Some("t3")));
+        walk.page(page(&["3", "4"], &[]));
+        assert_eq!(walk.ending(), Ending::Complete);
+    }
+
+    #[test]
+    fn empty_pages_for_ever_are_a_stall() {
+        let mut walk = walk();
+        let mut pages = 0;
+        while !walk.done() && !walk.stalled {
+            pages += 1;
+            let next = format!("t{pages}");
+            walk.page(page(&[], &[next.as_str()]));
+            assert!(pages < 1_000, "a walk must end");
+        }
+        assert_eq!(walk.ending(), Ending::Stalled);
+    }
+
+    #[test]
+    fn case_045_fewer_records_than_the_total_is_short() {
+        let mut walk = walk();
+        let with_total = |mut facts: PageFacts<'static>| {
+            facts.total = Some(6);
+            facts
+        };
+        walk.page(with_total(page(&["f1", "f2", "f3"], &["2"])));
+        walk.page(with_total(page(&["f2", "f3", "f5"], &["3"])));
+        walk.page(with_total(page(&[], &[])));
+        assert_eq!(walk.ending(), Ending::Short { total: 6, distinct: 4 });
+    }
+
+    #[test]
+    fn case_091_another_page_size_begins_the_walk_anew() {
+        let mut walk = walk();
+        walk.page(page(&["a", "b", "c"], &["page=2"]));
+        assert!(walk.clone().resume(100).is_none());
+        let resumed = walk.resume(3).expect("same page size");
+        assert_eq!(resumed.step(), Some(Some("page=2")));
+    }
+
+    #[test]
+    fn a_stored_walk_goes_on_from_its_step() {
+        let mut walk = walk();
+        walk.page(page(&["a"], &["s2"]));
+        let text = serde_json::to_string(&walk).expect("walks are plain data");
+        let stored: Walk = serde_json::from_str(&text).expect("and can be read back");
+        let resumed = stored.resume(3).expect("resumable");
+        assert_eq!(resumed.step(), Some(Some("s2")));
+        assert!(resumed.resumed);
+    }
+
+    #[test]
+    fn not_modified_repeats_what_the_page_named() {
+        let mut walk = walk();
+        walk.not_modified(vec!["s2".into()], Some("c".into()));
+        assert_eq!(walk.step(), Some(Some("s2")));
+        walk.page(page(&["x"], &[]));
+        assert_eq!(walk.next_cursor.as_deref(), Some("c"));
+        assert_eq!(walk.ending(), Ending::Complete);
+    }
+}
