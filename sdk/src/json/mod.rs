@@ -1,0 +1,57 @@
+//! JSON without changing it: places in the vendor's text, not copies of it.
+//!
+//! A page of records is read in one pass by a [`Plan`], which names what is wanted by JSON pointers (RFC 6901). What comes
+//! back are slices of the answer ([`Raw`]): numbers keep their digits, strings their escapes, and a record is exactly what
+//! the vendor sent.
+//!
+//! The reader checks what it walks through (brackets, commas, colons, that the text ends where the value ends) and skips
+//! the rest; the host checks every record in full when it hashes it. A byte order mark before the text is ignored. When an
+//! object has the same key twice the last one counts, here as in the host.
+
+mod error;
+mod plan;
+mod raw;
+mod scan;
+
+pub use error::Error;
+pub use plan::{Listing, Plan, Row};
+pub use raw::Raw;
+
+use serde::Deserialize;
+
+/// The value at a JSON pointer; none when there is nothing.
+pub fn at<'a>(text: &'a str, pointer: &str) -> Result<Option<Raw<'a>>, Error> {
+    let [found] = fields(text, [pointer])?;
+    Ok(found)
+}
+
+/// The values at several pointers, in one pass.
+pub fn fields<'a, const N: usize>(
+    text: &'a str,
+    pointers: [&str; N],
+) -> Result<[Option<Raw<'a>>; N], Error> {
+    let plan = pointers
+        .iter()
+        .fold(Plan::single(), |plan, pointer| plan.outside(pointer));
+    let listing = plan.read(text)?;
+    Ok(std::array::from_fn(|slot| listing.outside(slot)))
+}
+
+/// The elements of the array at a pointer.
+pub fn elements<'a>(text: &'a str, pointer: &str) -> Result<Vec<Raw<'a>>, Error> {
+    Ok(Plan::new(pointer).read(text)?.into_records())
+}
+
+/// A whole text, parsed by serde; a byte order mark before it is ignored.
+pub fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
+    let bare = text.strip_prefix('\u{feff}').unwrap_or(text);
+    serde_json::from_str(bare).map_err(|error| {
+        if scan::looks_like_html(bare) {
+            Error::html(bare)
+        } else {
+            Error::Parse {
+                what: error.to_string(),
+            }
+        }
+    })
+}

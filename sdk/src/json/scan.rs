@@ -1,0 +1,194 @@
+//! Walking over JSON text without building anything.
+
+use super::Error;
+
+/// A place in a text.
+pub(super) struct Scan<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Scan<'a> {
+    /// At the text's first value; a byte order mark is passed over.
+    pub(super) fn new(text: &'a str) -> Self {
+        let at = if text.starts_with('\u{feff}') {
+            '\u{feff}'.len_utf8()
+        } else {
+            0
+        };
+        let mut scan = Scan {
+            text,
+            bytes: text.as_bytes(),
+            at,
+        };
+        scan.space();
+        scan
+    }
+
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    pub(super) fn since(&self, start: usize) -> &'a str {
+        self.text.get(start..self.at).unwrap_or_default()
+    }
+
+    pub(super) fn wanted(&self, wanted: &'static str) -> Error {
+        Error::Syntax {
+            at: self.at,
+            wanted,
+        }
+    }
+
+    /// Passes over white space.
+    #[inline]
+    pub(super) fn space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    /// Passes over one byte if it is this one.
+    #[inline]
+    pub(super) fn take(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        if found {
+            self.at += 1;
+        }
+        found
+    }
+
+    /// Nothing but white space is left.
+    pub(super) fn end(&mut self) -> Result<(), Error> {
+        self.space();
+        if self.at == self.bytes.len() {
+            Ok(())
+        } else {
+            Err(self.wanted("the end of the text"))
+        }
+    }
+
+    /// A key and its colon; the value comes next. The key is the text between the quotes, escapes and all.
+    #[inline]
+    pub(super) fn key(&mut self) -> Result<&'a str, Error> {
+        if !self.take(b'"') {
+            return Err(self.wanted("a key"));
+        }
+        let start = self.at;
+        self.string_rest()?;
+        let key = self.text.get(start..self.at - 1).unwrap_or_default();
+        self.space();
+        if !self.take(b':') {
+            return Err(self.wanted("a colon"));
+        }
+        self.space();
+        Ok(key)
+    }
+
+    /// After an element of an object or array: true if another follows.
+    #[inline]
+    pub(super) fn more(&mut self, close: u8) -> Result<bool, Error> {
+        self.space();
+        match self.peek() {
+            Some(b',') => {
+                self.at += 1;
+                self.space();
+                Ok(true)
+            }
+            Some(byte) if byte == close => {
+                self.at += 1;
+                Ok(false)
+            }
+            _ => Err(self.wanted("a comma or the closing bracket")),
+        }
+    }
+
+    /// Passes over one value.
+    #[inline]
+    pub(super) fn skip(&mut self) -> Result<(), Error> {
+        match self.peek() {
+            Some(b'"') => {
+                self.at += 1;
+                self.string_rest()
+            }
+            Some(b'{' | b'[') => {
+                self.at += 1;
+                self.container_rest()
+            }
+            Some(b't') => self.word("true"),
+            Some(b'f') => self.word("false"),
+            Some(b'n') => self.word("null"),
+            Some(b'-' | b'0'..=b'9') => {
+                while let Some(b'-' | b'+' | b'.' | b'e' | b'E' | b'0'..=b'9') = self.peek() {
+                    self.at += 1;
+                }
+                Ok(())
+            }
+            _ => Err(self.wanted("a value")),
+        }
+    }
+
+    fn word(&mut self, word: &'static str) -> Result<(), Error> {
+        if self
+            .bytes
+            .get(self.at..)
+            .is_some_and(|rest| rest.starts_with(word.as_bytes()))
+        {
+            self.at += word.len();
+            Ok(())
+        } else {
+            Err(self.wanted(word))
+        }
+    }
+
+    /// From inside a string to after its closing quote.
+    #[inline]
+    fn string_rest(&mut self) -> Result<(), Error> {
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.at += 2,
+                Some(_) => self.at += 1,
+                None => {
+                    self.at = self.bytes.len();
+                    return Err(self.wanted("the end of a string"));
+                }
+            }
+        }
+    }
+
+    /// From inside an object or array to after its closing bracket, whatever it holds.
+    fn container_rest(&mut self) -> Result<(), Error> {
+        let mut depth = 1_usize;
+        while let Some(byte) = self.peek() {
+            self.at += 1;
+            match byte {
+                b'"' => self.string_rest()?,
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return Ok(());
+                    }
+                }
+                _ => {}
+            }
+        }
+        Err(self.wanted("a closing bracket"))
+    }
+}
+
+/// Does a text that should be JSON begin like a web page?
+pub(super) fn looks_like_html(text: &str) -> bool {
+    text.trim_start_matches('\u{feff}')
+        .trim_start()
+        .starts_with('<')
+}

@@ -1,0 +1,28 @@
+//! The one thing that a connector may ask of the host: to be heard in its log.
+//!
+//! The host shortens lines to 1 KiB and drops what comes too fast. Natively the lines go to stderr.
+
+pub use crate::bindings::weir::connector::log::Level;
+
+/// Writes one line.
+pub fn write(level: Level, message: &str) {
+    #[cfg(target_family = "wasm")]
+    crate::bindings::weir::connector::log::write(level, message);
+    #[cfg(not(target_family = "wasm"))]
+    eprintln!("{level:?}: {message}");
+}
+
+/// For whoever writes the connector.
+pub fn debug(message: impl AsRef<str>) {
+    write(Level::Debug, message.as_ref());
+}
+
+/// Worth knowing.
+pub fn info(message: impl AsRef<str>) {
+    write(Level::Info, message.as_ref());
+}
+
+/// Something that a person should look at.
+pub fn warn(message: impl AsRef<str>) {
+    write(Level::Warn, message.as_ref());
+}
