@@ -1,0 +1,399 @@
+//! A loaded connector and the calls that it answers.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use sha2::{Digest as _, Sha256};
+use wasmtime::component::{Component, InstancePre};
+use wasmtime::{Engine, Store};
+
+use crate::contract::{
+    Descriptor, Fault, Page, Plugin, PluginIndices, Request, Response, Task, check_descriptor,
+    check_page, check_partitions, check_request, tame_fault,
+};
+use crate::error::{CallError, CallErrorKind, Function, classify};
+use crate::guest::{self, Gate, Guest};
+use crate::limits::{Limits, MESSAGE};
+use crate::load::Refusal;
+use crate::text::tame;
+
+/// The SHA-256 of a connector's file.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// The digest of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Digest(Sha256::digest(bytes).into())
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl From<Sha256> for Digest {
+    fn from(hash: Sha256) -> Self {
+        Digest(hash.finalize().into())
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// What a connector's calls have used so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CallStats {
+    /// Calls made.
+    pub calls: u64,
+    /// Calls that gave no result.
+    pub failed: u64,
+    /// Their time, all together.
+    pub time: Duration,
+    /// The most memory that one of them held, in bytes.
+    pub peak_memory: u64,
+}
+
+#[derive(Default)]
+struct Counters {
+    calls: AtomicU64,
+    failed: AtomicU64,
+    micros: AtomicU64,
+    peak_memory: AtomicU64,
+}
+
+/// A connector that can be called, from any thread and by several at once.
+///
+/// Every call gets a fresh instance, which is gone afterwards: nothing leaks from one call into another. Calls
+/// compute and never wait; [`Workers`](crate::Workers) are the place for them. Dropping the last reference frees
+/// the compiled code.
+pub struct Connector {
+    name: Arc<str>,
+    digest: Digest,
+    version: &'static str,
+    descriptor: Descriptor,
+    engine: Engine,
+    pre: InstancePre<Guest>,
+    indices: PluginIndices,
+    limits: Limits,
+    gate: Arc<Gate>,
+    counters: Counters,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector")
+            .field("name", &self.name)
+            .field("version", &self.descriptor.version)
+            .field("contract", &self.version)
+            .field("digest", &self.digest)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connector {
+    /// Links a compiled component and asks it what it is.
+    pub(crate) fn new(
+        component: &Component,
+        version: &'static str,
+        digest: Digest,
+        label: &Path,
+        limits: Limits,
+    ) -> Result<Self, Refusal> {
+        let wrong_types = |error: wasmtime::Error| Refusal::WrongTypes {
+            version,
+            detail: tame(&format!("{error:#}"), MESSAGE),
+        };
+        let engine = component.engine().clone();
+        let mut linker = guest::linker(&engine, version).map_err(wrong_types)?;
+        guest::link_inert_wasi(&mut linker, component).map_err(wrong_types)?;
+        let pre = linker.instantiate_pre(component).map_err(wrong_types)?;
+        let indices = PluginIndices::new(&pre).map_err(wrong_types)?;
+        let file_name = label.file_stem().unwrap_or(label.as_os_str());
+        let mut connector = Connector {
+            // Until it has told its own.
+            name: tame(&file_name.to_string_lossy(), 80).into(),
+            digest,
+            version,
+            descriptor: unknown(),
+            engine,
+            pre,
+            indices,
+            limits,
+            gate: Arc::new(Gate::new()),
+            counters: Counters::default(),
+        };
+        connector.check_types().map_err(|error| match error {
+            Unusable::Types(error) => wrong_types(error),
+            Unusable::Start(kind) => Refusal::Describe(kind),
+        })?;
+        let described = connector.call_describe(None).map_err(Refusal::Describe)?;
+        let descriptor = described
+            .map_err(|fault| Refusal::DescribeFault(format!("{} {}", fault.code, fault.message)))?;
+        check_descriptor(&descriptor, false).map_err(Refusal::InvalidDescriptor)?;
+        connector.name = descriptor.name.as_str().into();
+        connector.descriptor = descriptor;
+        Ok(connector)
+    }
+
+    /// Its name, as configurations name it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The SHA-256 of its file.
+    pub fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    /// What it says of itself without a configuration.
+    pub fn descriptor(&self) -> &Descriptor {
+        &self.descriptor
+    }
+
+    /// The version of the contract that it is built for.
+    pub fn contract_version(&self) -> &'static str {
+        self.version
+    }
+
+    /// What each of its calls may use.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// What its calls have used so far.
+    pub fn stats(&self) -> CallStats {
+        CallStats {
+            calls: self.counters.calls.load(Ordering::Relaxed),
+            failed: self.counters.failed.load(Ordering::Relaxed),
+            time: Duration::from_micros(self.counters.micros.load(Ordering::Relaxed)),
+            peak_memory: self.counters.peak_memory.load(Ordering::Relaxed),
+        }
+    }
+
+    /// What it is for a connection with this configuration (JSON, already checked against its schema).
+    ///
+    /// # Errors
+    ///
+    /// The outer error: it gave no usable answer. The inner one: it refuses the configuration.
+    pub fn describe_for(&self, config: &str) -> Result<Result<Descriptor, Fault>, CallError> {
+        let outcome = self.call_describe(Some(config)).and_then(|described| {
+            if let Ok(descriptor) = &described {
+                check_descriptor(descriptor, true).map_err(CallErrorKind::Invalid)?;
+                if descriptor.name != *self.name {
+                    return Err(CallErrorKind::Invalid(format!(
+                        "it calls itself {:?} and without a configuration {:?}",
+                        descriptor.name, self.name
+                    )));
+                }
+            }
+            Ok(described)
+        });
+        self.named(Function::Describe, outcome)
+    }
+
+    /// The slices of a stream that the configuration names; empty if the stream is one.
+    ///
+    /// # Errors
+    ///
+    /// The outer error: it gave no usable answer. The inner one: its own fault.
+    pub fn partitions(
+        &self,
+        stream: &str,
+        config: &str,
+    ) -> Result<Result<Vec<String>, Fault>, CallError> {
+        let config = config.to_owned();
+        let outcome = self.call(Function::Partitions, |plugin, store| {
+            plugin
+                .weir_connector_connector()
+                .call_partitions(store, stream, &config)
+        });
+        let outcome = outcome.and_then(|result| checked(result, |names| check_partitions(names)));
+        self.named(Function::Partitions, outcome)
+    }
+
+    /// The next request of a poll; `step` is `None` for its first.
+    ///
+    /// # Errors
+    ///
+    /// The outer error: it gave no usable answer. The inner one: its own fault.
+    pub fn build_request(
+        &self,
+        task: &Task,
+        step: Option<&str>,
+    ) -> Result<Result<Request, Fault>, CallError> {
+        let step = step.map(str::to_owned);
+        let outcome = self.call(Function::BuildRequest, |plugin, store| {
+            plugin
+                .weir_connector_connector()
+                .call_build_request(store, task, step.as_ref())
+        });
+        let outcome = outcome.and_then(|result| checked(result, check_request));
+        self.named(Function::BuildRequest, outcome)
+    }
+
+    /// What an answer means. The body is copied once, into the connector's memory.
+    ///
+    /// All slices of the page lie within the answer's text and begin and end between characters.
+    ///
+    /// # Errors
+    ///
+    /// The outer error: it gave no usable answer. The inner one: what it takes the answer for.
+    pub fn read_response(
+        &self,
+        task: &Task,
+        step: Option<&str>,
+        response: &Response,
+    ) -> Result<Result<Page, Fault>, CallError> {
+        let step = step.map(str::to_owned);
+        let outcome = self.call(Function::ReadResponse, |plugin, store| {
+            plugin.weir_connector_connector().call_read_response(
+                store,
+                task,
+                step.as_ref(),
+                response,
+            )
+        });
+        let outcome = outcome.and_then(|result| checked(result, |page| check_page(page, response)));
+        self.named(Function::ReadResponse, outcome)
+    }
+
+    fn call_describe(
+        &self,
+        config: Option<&str>,
+    ) -> Result<Result<Descriptor, Fault>, CallErrorKind> {
+        let config = config.map(str::to_owned);
+        self.call(Function::Describe, |plugin, store| {
+            plugin
+                .weir_connector_connector()
+                .call_describe(store, config.as_ref())
+        })
+    }
+
+    /// One call in an instance of its own.
+    fn call<T>(
+        &self,
+        function: Function,
+        run: impl FnOnce(&Plugin, &mut Store<Guest>) -> wasmtime::Result<Result<T, Fault>>,
+    ) -> Result<Result<T, Fault>, CallErrorKind> {
+        let began = Instant::now();
+        let mut store = self.store(function);
+        let outcome = self
+            .pre
+            .instantiate(&mut store)
+            .and_then(|instance| self.indices.load(&mut store, &instance))
+            .and_then(|plugin| run(&plugin, &mut store));
+        let counters = &self.counters;
+        counters.calls.fetch_add(1, Ordering::Relaxed);
+        let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        counters.micros.fetch_add(micros, Ordering::Relaxed);
+        let peak = u64::try_from(store.data().meter.peak()).unwrap_or(u64::MAX);
+        counters.peak_memory.fetch_max(peak, Ordering::Relaxed);
+        match outcome {
+            Ok(result) => Ok(result.map_err(tame_fault)),
+            Err(error) => {
+                counters.failed.fetch_add(1, Ordering::Relaxed);
+                Err(self.sort(function, &error))
+            }
+        }
+    }
+
+    fn store(&self, function: Function) -> Store<Guest> {
+        guest::store(
+            &self.engine,
+            &self.limits,
+            self.time(function),
+            &self.name,
+            function,
+            &self.gate,
+        )
+    }
+
+    fn time(&self, function: Function) -> Duration {
+        match function {
+            Function::Describe => self.limits.describe,
+            _ => self.limits.call,
+        }
+    }
+
+    fn sort(&self, function: Function, error: &wasmtime::Error) -> CallErrorKind {
+        let allowed = u64::try_from(self.time(function).as_millis()).unwrap_or(u64::MAX);
+        classify(error, allowed, self.limits.returned)
+    }
+
+    /// Are the functions behind the names those of the contract?
+    fn check_types(&self) -> Result<(), Unusable> {
+        let mut store = self.store(Function::Describe);
+        let instance = self
+            .pre
+            .instantiate(&mut store)
+            .map_err(|error| Unusable::Start(self.sort(Function::Describe, &error)))?;
+        self.indices
+            .load(&mut store, &instance)
+            .map(|_| ())
+            .map_err(Unusable::Types)
+    }
+
+    fn named<T>(
+        &self,
+        function: Function,
+        outcome: Result<T, CallErrorKind>,
+    ) -> Result<T, CallError> {
+        outcome.map_err(|kind| CallError {
+            connector: self.name.clone(),
+            function,
+            kind,
+        })
+    }
+}
+
+enum Unusable {
+    Types(wasmtime::Error),
+    Start(CallErrorKind),
+}
+
+fn checked<T>(
+    result: Result<T, Fault>,
+    check: impl FnOnce(&T) -> Result<(), String>,
+) -> Result<Result<T, Fault>, CallErrorKind> {
+    if let Ok(value) = &result {
+        check(value).map_err(CallErrorKind::Invalid)?;
+    }
+    Ok(result)
+}
+
+/// What is known of a connector before it has spoken.
+fn unknown() -> Descriptor {
+    Descriptor {
+        name: String::new(),
+        title: String::new(),
+        version: String::new(),
+        docs: None,
+        config_schema: String::new(),
+        origins: Vec::new(),
+        streams: Vec::new(),
+        pacing: crate::contract::Pacing {
+            min_interval: None,
+            max_interval: None,
+            unpublished_limits: false,
+            concurrency: None,
+            backoff_cap: None,
+            not_modified_is_free: false,
+            documented_limits: Vec::new(),
+        },
+        extra: Vec::new(),
+    }
+}

@@ -1,0 +1,128 @@
+//! The one thing that a connector may ask of the host: to be heard in the log.
+//!
+//! Its lines go to `tracing` under the target `connector`. They are foreign text: one line each, escaped and
+//! cut. A flood is dropped and counted; it costs the connector its own lines and nobody else's.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use wasmtime::StoreContextMut;
+use wasmtime::component::{Linker, WasmStr};
+
+use super::Guest;
+use crate::contract::Level;
+use crate::error::Function;
+use crate::limits::{LINES_BURST, LINES_PER_CALL, LINES_PER_SECOND, MESSAGE};
+use crate::text::tame;
+
+/// How many lines a connector may still write, over all its calls.
+#[derive(Debug)]
+pub(crate) struct Gate(Mutex<Bucket>);
+
+#[derive(Debug)]
+struct Bucket {
+    lines: f64,
+    at: Instant,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Gate(Mutex::new(Bucket {
+            lines: f64::from(LINES_BURST),
+            at: Instant::now(),
+        }))
+    }
+
+    fn take(&self, now: Instant) -> bool {
+        let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let grown =
+            now.saturating_duration_since(bucket.at).as_secs_f64() * f64::from(LINES_PER_SECOND);
+        bucket.lines = (bucket.lines + grown).min(f64::from(LINES_BURST));
+        bucket.at = now;
+        let granted = bucket.lines >= 1.0;
+        if granted {
+            bucket.lines -= 1.0;
+        }
+        granted
+    }
+}
+
+/// The lines of one call.
+pub(crate) struct Log {
+    connector: Arc<str>,
+    function: Function,
+    gate: Arc<Gate>,
+    left: u32,
+    dropped: u64,
+}
+
+impl Log {
+    pub(crate) fn new(connector: &Arc<str>, function: Function, gate: &Arc<Gate>) -> Self {
+        Log {
+            connector: connector.clone(),
+            function,
+            gate: gate.clone(),
+            left: LINES_PER_CALL,
+            dropped: 0,
+        }
+    }
+
+    /// May one more line be written? Counts it either way.
+    fn admit(&mut self) -> bool {
+        let admitted = self.left > 0 && self.gate.take(Instant::now());
+        if admitted {
+            self.left -= 1;
+        } else {
+            self.dropped += 1;
+        }
+        admitted
+    }
+
+    fn write(&self, level: Level, text: &str) {
+        let (connector, function) = (&*self.connector, self.function.name());
+        let line = tame(text, MESSAGE);
+        match level {
+            Level::Debug => tracing::debug!(target: "connector", connector, function, "{line}"),
+            Level::Info => tracing::info!(target: "connector", connector, function, "{line}"),
+            Level::Warn => tracing::warn!(target: "connector", connector, function, "{line}"),
+        }
+    }
+
+    /// A line from something other than the contract's log, such as a toolchain's standard error.
+    pub(crate) fn line(&mut self, text: &str) {
+        if self.admit() {
+            self.write(Level::Debug, text);
+        }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        if self.dropped > 0 {
+            tracing::warn!(
+                target: "connector",
+                connector = &*self.connector,
+                function = self.function.name(),
+                dropped = self.dropped,
+                "log lines dropped: the connector wrote too many"
+            );
+        }
+    }
+}
+
+/// Offers `weir:connector/log` of a version of the contract.
+pub(crate) fn link_log(linker: &mut Linker<Guest>, version: &str) -> wasmtime::Result<()> {
+    linker
+        .instance(&format!("weir:connector/log@{version}"))?
+        .func_wrap(
+            "write",
+            |mut store: StoreContextMut<'_, Guest>, (level, message): (Level, WasmStr)| {
+                // A line that is dropped anyway is not even copied out of the guest.
+                if store.data_mut().log.admit() {
+                    let text = message.to_str(&store)?.into_owned();
+                    store.data().log.write(level, &text);
+                }
+                Ok(())
+            },
+        )
+}

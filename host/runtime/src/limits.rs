@@ -1,0 +1,98 @@
+//! What a connector may use and what it may return.
+//!
+//! [`Limits`] can be set by the operator. The constants cannot: they are part of what the rest of the host is
+//! built for (a page fits into one transaction, a cursor into one row). Every one of them has a test with a
+//! connector that breaks it.
+
+use std::time::Duration;
+
+/// Limits of one call, of one file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of linear memory that one call may use, all its memories together. A Rust connector starts at about
+    /// 1 MiB. From [`MIN_MEMORY`] to [`MAX_MEMORY`]. Default 64 MiB.
+    pub memory: usize,
+    /// Processor time of one call. Default 500 ms; reading a page of 100 records takes well under one.
+    pub call: Duration,
+    /// Processor time of `describe`. Default 200 ms.
+    pub describe: Duration,
+    /// Bytes that the result of one call may hold. Default 16 MiB: a page whose records are slices of the answer
+    /// needs a few KiB.
+    pub returned: usize,
+    /// Bytes of a connector's file. Default 8 MiB; a Rust connector has about 100 KiB.
+    pub file: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            memory: 64 << 20,
+            call: Duration::from_millis(500),
+            describe: Duration::from_millis(200),
+            returned: 16 << 20,
+            file: 8 << 20,
+        }
+    }
+}
+
+/// Below this no usual toolchain's output even starts.
+pub const MIN_MEMORY: usize = 4 << 20;
+/// The most memory that a slot of the pool can hold.
+pub const MAX_MEMORY: usize = 256 << 20;
+
+/// A busy machine slows a call down without the connector's fault, so time is counted on the processor. This
+/// many times the limit, by the wall clock, ends it all the same.
+pub(crate) const WALL_PER_CPU: u32 = 10;
+
+/// A component made from a core module has three core instances; other toolchains' have a few more.
+pub(crate) const CORE_INSTANCES: u32 = 8;
+/// One is usual; an adapter may bring a second.
+pub(crate) const MEMORIES: u32 = 2;
+/// The connector's own, the one of the component's shims, and two to spare.
+pub(crate) const TABLES: u32 = 4;
+/// A large Rust program has a few hundred functions in its table.
+pub(crate) const TABLE_ELEMENTS: usize = 10_000;
+
+/// Largest page: GitHub sends 100, Shopify 250, Algolia 1,000.
+pub const RECORDS: usize = 10_000;
+/// Longest id of a record; the store's keys are built from it.
+pub const RECORD_ID: usize = 1 << 10;
+/// Largest record: vendors that deliver more have a file behind a link.
+pub const RECORD: usize = 1 << 20;
+/// Largest cursor or step: both are rows that are written with every page.
+pub const CURSOR: usize = 64 << 10;
+/// Most ways to go on after one page.
+pub const STEPS: usize = 1_000;
+/// Most slices of one stream.
+pub const PARTITIONS: usize = 10_000;
+/// Most headers of one request.
+pub const HEADERS: usize = 64;
+/// All header names and values of one request together; servers refuse more than 8 to 16 KiB.
+pub const HEADER_BYTES: usize = 16 << 10;
+/// The path or link of one request, and all its query parameters together.
+pub const TARGET: usize = 16 << 10;
+/// Most query parameters of one request.
+pub const QUERY: usize = 256;
+/// Largest body of a request: a GraphQL query has a few KiB.
+pub const REQUEST_BODY: usize = 1 << 20;
+/// Longest text for a person: a fault's message, a log line. Longer ones are cut.
+pub const MESSAGE: usize = 1 << 10;
+/// Longest name: of a connector, a stream, an origin, a bucket, a code.
+pub const NAME: usize = 256;
+/// Most buckets that one answer may tell of.
+pub const LIMITS: usize = 64;
+/// Most entries of an `extra` list, each of at most [`MESSAGE`] bytes.
+pub const EXTRA: usize = 64;
+/// Most streams of one connector.
+pub const STREAMS: usize = 1_000;
+/// Most origins of one connector.
+pub const ORIGINS: usize = 64;
+/// Largest JSON Schema.
+pub const SCHEMA: usize = 256 << 10;
+
+/// Log lines that one call may write.
+pub(crate) const LINES_PER_CALL: u32 = 64;
+/// Log lines that one connector may write at once, over all its calls.
+pub(crate) const LINES_BURST: u32 = 256;
+/// Log lines per second that it may write from then on.
+pub(crate) const LINES_PER_SECOND: u32 = 32;

@@ -1,0 +1,161 @@
+//! The runtime: one engine, its cache and its workers, and the way from a file to a connector.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wasmtime::Engine;
+use wasmtime::component::Component;
+
+use crate::cache::{Cache, CacheStats};
+use crate::connector::{Connector, Digest};
+use crate::contract::SUPPORTED_VERSIONS;
+use crate::engine;
+use crate::error::RuntimeError;
+use crate::limits::{Limits, MAX_MEMORY, MESSAGE, MIN_MEMORY};
+use crate::load::{Form, LoadError, Refusal, check_world, encode, inspect};
+use crate::text::tame;
+use crate::workers::Workers;
+
+/// How to set up a [`Runtime`].
+#[derive(Clone, Debug, Default)]
+pub struct RuntimeConfig {
+    /// Where compiled connectors are kept: a directory of its own, made if missing, that only this user can
+    /// enter. `None`: compile at every start.
+    pub cache_dir: Option<PathBuf>,
+    /// How many calls run at once; as many as the machine has processors. At least 1.
+    pub workers: usize,
+    /// What every call and every file may use.
+    pub limits: Limits,
+}
+
+/// Everything that runs connectors. A process has one.
+#[derive(Debug)]
+pub struct Runtime {
+    engine: Engine,
+    cache: Cache,
+    workers: Workers,
+    limits: Limits,
+    /// The compiler uses all processors by itself; several files at once would only take more memory.
+    compiling: Mutex<()>,
+}
+
+impl Runtime {
+    /// Starts the runtime: engine, clock and workers.
+    ///
+    /// # Errors
+    ///
+    /// A limit out of range, a cache directory that others can enter, a machine without threads or without
+    /// WebAssembly.
+    pub fn new(config: RuntimeConfig) -> Result<Arc<Self>, RuntimeError> {
+        let limits = config.limits;
+        if !(MIN_MEMORY..=MAX_MEMORY).contains(&limits.memory) {
+            return Err(RuntimeError::Limit(format!(
+                "a connector's memory must lie between {} and {} MiB, not {} bytes",
+                MIN_MEMORY >> 20,
+                MAX_MEMORY >> 20,
+                limits.memory
+            )));
+        }
+        let workers = config.workers.max(1);
+        let engine =
+            engine::engine(workers).map_err(|error| RuntimeError::Engine(format!("{error:#}")))?;
+        let cache = Cache::open(&engine, config.cache_dir)?;
+        engine::start_ticking(&engine).map_err(RuntimeError::Thread)?;
+        let workers = Workers::new(workers).map_err(RuntimeError::Thread)?;
+        Ok(Arc::new(Runtime {
+            engine,
+            cache,
+            workers,
+            limits,
+            compiling: Mutex::new(()),
+        }))
+    }
+
+    /// The threads on which calls belong.
+    pub fn workers(&self) -> &Workers {
+        &self.workers
+    }
+
+    /// What the compile cache has done so far.
+    pub fn cache_stats(&self) -> CacheStats {
+        self.cache.stats()
+    }
+
+    /// Makes a connector of the bytes of a file: a component, or a core module with the contract embedded.
+    ///
+    /// Takes well under a millisecond if the connector is in the compile cache, and some 50 to 200 ms of all
+    /// processors if not: call it on a [worker](Runtime::workers). `label` is only for messages.
+    ///
+    /// # Errors
+    ///
+    /// See [`Refusal`].
+    pub fn load(&self, label: &Path, bytes: &[u8]) -> Result<Arc<Connector>, LoadError> {
+        self.try_load(label, bytes)
+            .map(Arc::new)
+            .map_err(|refusal| LoadError {
+                file: label.to_owned(),
+                refusal,
+            })
+    }
+
+    fn try_load(&self, label: &Path, bytes: &[u8]) -> Result<Connector, Refusal> {
+        if bytes.len() > self.limits.file {
+            return Err(Refusal::TooLarge {
+                bytes: bytes.len(),
+                allowed: self.limits.file,
+            });
+        }
+        let digest = Digest::of(bytes);
+        // Only what has passed the gates below is ever kept.
+        let component = match self.cache.get(&self.engine, &digest) {
+            Some(component) => component,
+            None => self.compile(bytes, &digest)?,
+        };
+        let version = version_of(&self.engine, &component)?;
+        Connector::new(&component, version, digest, label, self.limits)
+    }
+
+    fn compile(&self, bytes: &[u8], digest: &Digest) -> Result<Component, Refusal> {
+        let form = inspect(bytes, self.limits.file)?;
+        let encoded;
+        let component = match form {
+            Form::Component { imports, exports } => {
+                check_world(&imports, &exports)?;
+                bytes
+            }
+            Form::Module => {
+                encoded = encode(bytes)?;
+                if let Form::Component { imports, exports } = inspect(&encoded, usize::MAX)? {
+                    check_world(&imports, &exports)?;
+                }
+                &encoded
+            }
+        };
+        let _one = self
+            .compiling
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let component = Component::from_binary(&self.engine, component)
+            .map_err(|error| Refusal::NotCompilable(tame(&format!("{error:#}"), MESSAGE)))?;
+        self.cache.put(digest, &component);
+        Ok(component)
+    }
+}
+
+/// The version of the contract that a compiled component is for.
+fn version_of(engine: &Engine, component: &Component) -> Result<&'static str, Refusal> {
+    let names: Vec<String> = component
+        .component_type()
+        .exports(engine)
+        .map(|(name, _)| name.to_owned())
+        .collect();
+    SUPPORTED_VERSIONS
+        .iter()
+        .find(|version| {
+            names
+                .iter()
+                .any(|name| name.strip_prefix("weir:connector/connector@") == Some(**version))
+        })
+        .copied()
+        .ok_or(Refusal::OtherWorld { exports: names })
+}
