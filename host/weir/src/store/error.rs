@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::UnitId;
+
 /// An error of the store. Cheap to clone: one failed fsync is the answer to every commit that shared it.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
@@ -50,8 +52,16 @@ pub enum StoreError {
         /// What the system said.
         detail: String,
     },
+    /// No such unit.
+    #[error("the store has no unit {}", .unit.0)]
+    UnknownUnit {
+        /// The number that was asked for.
+        unit: UnitId,
+    },
     /// An earlier commit of the same lease failed, so this one must not land above the hole.
-    #[error("an earlier page of this poll was not stored, so this one was not either; the poll starts again")]
+    #[error(
+        "an earlier page of this poll was not stored, so this one was not either; the poll starts again"
+    )]
     AfterFailure,
     /// The lease under which the commit was made is over.
     #[error("the lease of this poll is over; the unit is polled again")]

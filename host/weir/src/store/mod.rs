@@ -14,12 +14,14 @@
 //! names the file and the way out; none is overwritten.
 
 mod error;
+mod redb;
 mod rows;
 
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use weir_rules::model::Timestamp;
 use weir_rules::unit::UnitState;
 
+pub use self::redb::{Cut, Fuse, MemoryDisk, RedbStore, StoreOptions};
 pub use error::StoreError;
 pub use rows::*;
 
@@ -59,7 +61,11 @@ pub trait Store: Send + Sync + 'static {
     /// Hands over a page; returns at once.
     fn commit(&self, commit: Commit) -> Durable<Seen>;
     /// Changes one unit outside a poll (a fault without a page, a person's resume, a reset).
-    fn update_unit(&self, id: UnitId, change: Box<dyn FnOnce(UnitState) -> Conclusion + Send>) -> Durable<()>;
+    fn update_unit(
+        &self,
+        id: UnitId,
+        change: Box<dyn FnOnce(UnitState) -> Conclusion + Send>,
+    ) -> Durable<()>;
     /// Removes what is remembered of the records of a unit, so that all of them are delivered anew.
     fn forget_records(&self, id: UnitId) -> Durable<u64>;
 
@@ -70,12 +76,28 @@ pub trait Store: Send + Sync + 'static {
     /// Polls, newest first, at most `limit`; of one unit or of all.
     fn polls(&self, unit: Option<UnitId>, limit: usize) -> Result<Vec<PollRow>, StoreError>;
     /// Records of a unit in id order after `after`, at most `limit`.
-    fn records(&self, unit: UnitId, after: Option<&str>, limit: usize) -> Result<Vec<RecordRow>, StoreError>;
+    fn records(
+        &self,
+        unit: UnitId,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<RecordRow>, StoreError>;
     /// How many records are known, per unit.
     fn record_count(&self, unit: UnitId) -> Result<u64, StoreError>;
 
-    /// Outbox entries after the sink's delivered position, oldest first, up to about `max_bytes` of data.
-    fn outbox(&self, sink: &str, max_bytes: usize) -> Result<Vec<OutboxEntry>, StoreError>;
+    /// Units due up to a moment, the longest overdue first, at most `limit`.
+    fn due(&self, until: Timestamp, limit: usize) -> Result<Vec<(Timestamp, UnitId)>, StoreError>;
+
+    /// What the sink is to take next, oldest first, up to about `max_bytes` of data: what lies after its delivered
+    /// position, and after `after`, which is for a sink that reads on while its acknowledgement is being written.
+    fn outbox(
+        &self,
+        sink: &str,
+        after: Option<Sequence>,
+        max_bytes: usize,
+    ) -> Result<OutboxBatch, StoreError>;
+    /// The sequence that the next entry will have; changes when entries have become durable.
+    fn outbox_end(&self) -> watch::Receiver<Sequence>;
     /// The sink has durably taken everything up to and including `up_to`; `dead` are the ones among them that
     /// it refused for good. Entries that every configured sink has passed are removed.
     fn delivered(&self, sink: &str, up_to: Sequence, dead: Vec<DeadLetter>) -> Durable<()>;

@@ -96,13 +96,13 @@ impl RecordData {
 /// What dedup made of a page's records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seen {
-    /// Not known before.
+    /// Not known before, or back after a deletion.
     pub new: u64,
     /// Known with another hash.
     pub changed: u64,
     /// Known with the same hash: nothing was written.
     pub unchanged: u64,
-    /// Known before and now deleted (counted in none of the others).
+    /// Now deleted, and not known to be before (counted in none of the others).
     pub deleted: u64,
     /// `seen_at - updated_at` in ms of each new or changed record that had a stamp.
     pub lags: Vec<i64>,
@@ -199,6 +199,12 @@ pub enum Op {
     Delete,
 }
 
+impl PartialEq for RecordData {
+    fn eq(&self, other: &Self) -> bool {
+        self.as_str() == other.as_str()
+    }
+}
+
 /// One record on its way to the sinks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutboxEntry {
@@ -216,8 +222,30 @@ pub struct OutboxEntry {
     pub updated_at: Option<Timestamp>,
     /// When the host saw it.
     pub seen_at: Timestamp,
-    /// The record as the vendor sent it.
-    pub data: Arc<str>,
+    /// The record as the vendor sent it; shared by the entries of a page.
+    pub data: RecordData,
+}
+
+/// What a sink is to take next.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OutboxBatch {
+    /// The entries, in order.
+    pub entries: Vec<OutboxEntry>,
+    /// What lies among them and does not read: to be set aside as dead letters.
+    pub unreadable: Vec<Unreadable>,
+    /// The last sequence that this batch covers; none when nothing waits.
+    pub up_to: Option<Sequence>,
+}
+
+/// A place in the outbox whose bytes are damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Where it is; the first of several when a whole page is damaged.
+    pub sequence: Sequence,
+    /// Why it does not read.
+    pub detail: String,
+    /// The bytes, so that a person can save what is in them.
+    pub raw: Vec<u8>,
 }
 
 /// An entry that a sink refused for good.

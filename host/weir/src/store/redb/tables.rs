@@ -1,0 +1,241 @@
+//! The tables, their keys and their migrations.
+//!
+//! Composite keys are big-endian, so that a range scan meets them in order. The schema number is the count of
+//! migrations that a file has been through; a new file goes through all of them.
+
+use redb::{ReadTransaction, ReadableDatabase, TableDefinition, TableError, WriteTransaction};
+
+use super::trouble::{Outcome, Trouble};
+use crate::store::{BudgetKey, UnitId, ValidatorKey};
+use weir_rules::model::Timestamp;
+
+type Bytes = &'static [u8];
+
+/// Schema number and counters.
+pub(super) const META: TableDefinition<'_, &str, Bytes> = TableDefinition::new("meta");
+/// The unit's name in JSON -> its number.
+pub(super) const UNIT_IDS: TableDefinition<'_, Bytes, u64> = TableDefinition::new("unit_ids");
+/// The unit's number -> its name in JSON.
+pub(super) const UNIT_NAMES: TableDefinition<'_, u64, Bytes> = TableDefinition::new("unit_names");
+/// The unit's number -> head and state.
+pub(super) const UNITS: TableDefinition<'_, u64, Bytes> = TableDefinition::new("units");
+/// Time, unit -> nothing: who is due, oldest first.
+pub(super) const DUE: TableDefinition<'_, Bytes, ()> = TableDefinition::new("due");
+/// Unit, record id -> what is remembered of it.
+pub(super) const RECORDS: TableDefinition<'_, Bytes, &[u8; super::record::LEN]> =
+    TableDefinition::new("records");
+/// First sequence -> the packed entries of one page or a part of it.
+pub(super) const OUTBOX: TableDefinition<'_, u64, Bytes> = TableDefinition::new("outbox");
+/// Sink -> the first sequence that it has not taken.
+pub(super) const SINKS: TableDefinition<'_, &str, u64> = TableDefinition::new("sinks");
+/// Sink, sequence -> dead letter in JSON.
+pub(super) const DEAD: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("dead_letters");
+/// Unit, request -> walk, validator in JSON.
+pub(super) const VALIDATORS: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("validators");
+/// Who, bucket -> budget in JSON.
+pub(super) const BUDGETS: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("budgets");
+/// Unit, number of the poll -> row in JSON.
+pub(super) const POLLS: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("polls");
+/// Number of the poll -> unit: the polls of all units in the order in which they ended.
+pub(super) const POLL_ORDER: TableDefinition<'_, u64, u64> = TableDefinition::new("poll_order");
+/// Small named values.
+pub(super) const NOTES: TableDefinition<'_, &str, Bytes> = TableDefinition::new("notes");
+
+const SCHEMA_KEY: &str = "schema";
+const COUNTERS_KEY: &str = "counters";
+
+/// One step forward. It must leave the file readable by the code of its own schema number.
+type Migration = fn(&WriteTransaction) -> Outcome<()>;
+
+const MIGRATIONS: &[Migration] = &[create_tables];
+
+/// The schema that this program writes.
+pub(super) fn newest_schema() -> u64 {
+    MIGRATIONS.len() as u64
+}
+
+fn create_tables(tx: &WriteTransaction) -> Outcome<()> {
+    tx.open_table(UNIT_IDS)?;
+    tx.open_table(UNIT_NAMES)?;
+    tx.open_table(UNITS)?;
+    tx.open_table(DUE)?;
+    tx.open_table(RECORDS)?;
+    tx.open_table(OUTBOX)?;
+    tx.open_table(SINKS)?;
+    tx.open_table(DEAD)?;
+    tx.open_table(VALIDATORS)?;
+    tx.open_table(BUDGETS)?;
+    tx.open_table(POLLS)?;
+    tx.open_table(POLL_ORDER)?;
+    tx.open_table(NOTES)?;
+    let first = Counters {
+        unit: 1,
+        sequence: 1,
+        poll: 1,
+        entries: 0,
+        bytes: 0,
+    };
+    first.save(&mut tx.open_table(META)?)
+}
+
+/// The schema of a file; none when nothing has ever been committed to it.
+pub(super) fn schema(db: &redb::Database) -> Outcome<Option<u64>> {
+    let tx = db.begin_read()?;
+    let meta = match tx.open_table(META) {
+        Ok(meta) => meta,
+        Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    match meta.get(SCHEMA_KEY)? {
+        Some(value) => Ok(Some(number(value.value())?)),
+        None => Err(Trouble::Row("it has no schema number".into())),
+    }
+}
+
+/// Brings a file from `schema` to the newest one, in one transaction.
+pub(super) fn migrate(db: &redb::Database, schema: u64) -> Outcome<()> {
+    let Some(steps) = usize::try_from(schema)
+        .ok()
+        .and_then(|at| MIGRATIONS.get(at..))
+    else {
+        return Err(Trouble::Row(format!("its schema {schema} is not known")));
+    };
+    if steps.is_empty() {
+        return Ok(());
+    }
+    let mut tx = db.begin_write()?;
+    tx.set_quick_repair(true);
+    for step in steps {
+        step(&tx)?;
+    }
+    tx.open_table(META)?
+        .insert(SCHEMA_KEY, newest_schema().to_be_bytes().as_slice())?;
+    tx.commit()?;
+    Ok(())
+}
+
+/// Numbers that are given once, and running totals.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counters {
+    /// The next unit's number.
+    pub(super) unit: u64,
+    /// The next outbox entry's sequence.
+    pub(super) sequence: u64,
+    /// The next poll's number.
+    pub(super) poll: u64,
+    /// Entries in the outbox.
+    pub(super) entries: u64,
+    /// Bytes of their data.
+    pub(super) bytes: u64,
+}
+
+impl Counters {
+    pub(super) fn load(meta: &impl redb::ReadableTable<&'static str, Bytes>) -> Outcome<Self> {
+        let Some(row) = meta.get(COUNTERS_KEY)? else {
+            return Err(Trouble::Row("it has no counters".into()));
+        };
+        let mut row = row.value().chunks(8);
+        let mut next = || number(row.next().unwrap_or_default());
+        Ok(Counters {
+            unit: next()?,
+            sequence: next()?,
+            poll: next()?,
+            entries: next()?,
+            bytes: next()?,
+        })
+    }
+
+    pub(super) fn read(tx: &ReadTransaction) -> Outcome<Self> {
+        Counters::load(&tx.open_table(META)?)
+    }
+
+    pub(super) fn save(&self, meta: &mut redb::Table<'_, &'static str, Bytes>) -> Outcome<()> {
+        let mut row = Vec::with_capacity(40);
+        for value in [
+            self.unit,
+            self.sequence,
+            self.poll,
+            self.entries,
+            self.bytes,
+        ] {
+            row.extend_from_slice(&value.to_be_bytes());
+        }
+        meta.insert(COUNTERS_KEY, row.as_slice())?;
+        Ok(())
+    }
+}
+
+fn number(bytes: &[u8]) -> Outcome<u64> {
+    bytes
+        .try_into()
+        .map(u64::from_be_bytes)
+        .map_err(|_| Trouble::Row(format!("a number of {} bytes where 8 belong", bytes.len())))
+}
+
+/// Two numbers in an order that bytes sort in.
+pub(super) fn pair(first: u64, second: u64) -> [u8; 16] {
+    ((u128::from(first) << 64) | u128::from(second)).to_be_bytes()
+}
+
+/// The numbers of a [`pair`].
+pub(super) fn unpair(key: &[u8]) -> Outcome<(u64, u64)> {
+    let key: [u8; 16] = key
+        .try_into()
+        .map_err(|_| Trouble::Row(format!("a key of {} bytes where 16 belong", key.len())))?;
+    let both = u128::from_be_bytes(key);
+    Ok(((both >> 64) as u64, both as u64))
+}
+
+/// A time as a number that sorts like it: times before 1970 come first.
+pub(super) fn sortable(time: Timestamp) -> u64 {
+    (time as u64) ^ (1 << 63)
+}
+
+/// The time of a [`sortable`] number.
+pub(super) fn unsortable(number: u64) -> Timestamp {
+    (number ^ (1 << 63)) as Timestamp
+}
+
+/// A key of [`DUE`].
+pub(super) fn due_key(due: Timestamp, unit: UnitId) -> [u8; 16] {
+    pair(sortable(due), unit.0)
+}
+
+/// A key of [`VALIDATORS`].
+pub(super) fn validator_key(key: &ValidatorKey) -> [u8; 40] {
+    let mut bytes = [0; 40];
+    let (unit, request) = bytes.split_at_mut(8);
+    unit.copy_from_slice(&key.unit.0.to_be_bytes());
+    request.copy_from_slice(&key.request);
+    bytes
+}
+
+/// A key of [`BUDGETS`]: NUL separates, as it is in no name.
+pub(super) fn budget_key(key: &BudgetKey) -> Vec<u8> {
+    [key.who.as_bytes(), b"\0", key.bucket.as_bytes()].concat()
+}
+
+/// A key of [`DEAD`].
+pub(super) fn dead_key(sink: &str, sequence: u64) -> Vec<u8> {
+    [sink.as_bytes(), b"\0", &sequence.to_be_bytes()].concat()
+}
+
+/// The borders of all keys that begin with this unit's number.
+pub(super) fn of_unit(unit: UnitId) -> (std::ops::Bound<[u8; 8]>, std::ops::Bound<[u8; 8]>) {
+    let from = std::ops::Bound::Included(unit.0.to_be_bytes());
+    let to = match unit.0.checked_add(1) {
+        Some(next) => std::ops::Bound::Excluded(next.to_be_bytes()),
+        None => std::ops::Bound::Unbounded,
+    };
+    (from, to)
+}
+
+/// The borders as the engine wants them.
+pub(super) fn slices(
+    bounds: &(std::ops::Bound<[u8; 8]>, std::ops::Bound<[u8; 8]>),
+) -> (std::ops::Bound<&[u8]>, std::ops::Bound<&[u8]>) {
+    (
+        bounds.0.as_ref().map(|key| key.as_slice()),
+        bounds.1.as_ref().map(|key| key.as_slice()),
+    )
+}

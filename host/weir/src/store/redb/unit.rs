@@ -1,0 +1,55 @@
+//! A unit's row: a head that the store itself works with, then the rules' state in JSON.
+
+use weir_rules::model::Timestamp;
+use weir_rules::unit::UnitState;
+
+use super::trouble::{Outcome, Trouble};
+
+const HEAD_LEN: usize = 1 + 8 + 4 + 4 + 8;
+
+/// What the store needs to know of a unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Head {
+    /// When it is due.
+    pub(super) due: Option<Timestamp>,
+    /// Polls that are kept.
+    pub(super) polls: u32,
+    /// Records of an earlier epoch are forgotten.
+    pub(super) epoch: u32,
+    /// Records of this epoch, deleted ones included.
+    pub(super) records: u64,
+}
+
+impl Head {
+    /// The whole row.
+    pub(super) fn row(&self, state: &UnitState) -> Outcome<Vec<u8>> {
+        let mut row = Vec::with_capacity(HEAD_LEN + 256);
+        row.push(u8::from(self.due.is_some()));
+        row.extend_from_slice(&self.due.unwrap_or_default().to_be_bytes());
+        row.extend_from_slice(&self.polls.to_be_bytes());
+        row.extend_from_slice(&self.epoch.to_be_bytes());
+        row.extend_from_slice(&self.records.to_be_bytes());
+        serde_json::to_writer(&mut row, state)?;
+        Ok(row)
+    }
+
+    /// The head of a row, and the JSON behind it.
+    pub(super) fn split(row: &[u8]) -> Outcome<(Self, &[u8])> {
+        Self::try_split(row).ok_or_else(|| Trouble::Row("a unit's row is too short".into()))
+    }
+
+    fn try_split(row: &[u8]) -> Option<(Self, &[u8])> {
+        let (has_due, row) = row.split_first_chunk::<1>()?;
+        let (due, row) = row.split_first_chunk()?;
+        let (polls, row) = row.split_first_chunk()?;
+        let (epoch, row) = row.split_first_chunk()?;
+        let (records, state) = row.split_first_chunk()?;
+        let head = Head {
+            due: (*has_due == [1]).then(|| Timestamp::from_be_bytes(*due)),
+            polls: u32::from_be_bytes(*polls),
+            epoch: u32::from_be_bytes(*epoch),
+            records: u64::from_be_bytes(*records),
+        };
+        Some((head, state))
+    }
+}

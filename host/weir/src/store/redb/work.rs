@@ -1,0 +1,438 @@
+//! One write transaction with all its tables open: what each operation does to them.
+//!
+//! An operation either changes all that it is about, or answers an error before it has changed anything; any
+//! other failure ends the whole transaction.
+
+use redb::{ReadableTable as _, Table, WriteTransaction};
+use weir_rules::unit::UnitState;
+
+use super::chunk::{self, News};
+use super::record::{self, Remembered, Sight};
+use super::tables::{self, Counters, OUTBOX, RECORDS};
+use super::trouble::{Outcome, Trouble};
+use super::unit::Head;
+use crate::store::{
+    Commit, Conclusion, DeadLetter, PollRow, Seen, Sequence, StoreError, UnitId, UnitKey, UnitRow,
+    Validator, ValidatorKey,
+};
+
+type Bytes = &'static [u8];
+
+/// The open tables of a write transaction.
+pub(super) struct Work<'tx> {
+    tx: &'tx WriteTransaction,
+    meta: Table<'tx, &'static str, Bytes>,
+    units: Table<'tx, u64, Bytes>,
+    due: Table<'tx, Bytes, ()>,
+    records: Table<'tx, Bytes, &'static [u8; record::LEN]>,
+    outbox: Table<'tx, u64, Bytes>,
+    sinks: Table<'tx, &'static str, u64>,
+    polls: Table<'tx, Bytes, Bytes>,
+    poll_order: Table<'tx, u64, u64>,
+    validators: Table<'tx, Bytes, Bytes>,
+    counters: Counters,
+    /// Polls that are kept of one unit.
+    polls_kept: u32,
+    /// A sink has moved on: chunks may have become superfluous.
+    sinks_moved: bool,
+}
+
+impl<'tx> Work<'tx> {
+    pub(super) fn begin(tx: &'tx WriteTransaction, polls_kept: u32) -> Outcome<Self> {
+        let meta = tx.open_table(tables::META)?;
+        let counters = Counters::load(&meta)?;
+        Ok(Work {
+            tx,
+            meta,
+            counters,
+            units: tx.open_table(tables::UNITS)?,
+            due: tx.open_table(tables::DUE)?,
+            records: tx.open_table(RECORDS)?,
+            outbox: tx.open_table(OUTBOX)?,
+            sinks: tx.open_table(tables::SINKS)?,
+            polls: tx.open_table(tables::POLLS)?,
+            poll_order: tx.open_table(tables::POLL_ORDER)?,
+            validators: tx.open_table(tables::VALIDATORS)?,
+            polls_kept,
+            sinks_moved: false,
+        })
+    }
+
+    /// Ends the work; the sequence that the next entry will have.
+    pub(super) fn finish(mut self) -> Outcome<Sequence> {
+        if self.sinks_moved {
+            self.remove_delivered()?;
+        }
+        if self.counters != Counters::load(&self.meta)? {
+            self.counters.save(&mut self.meta)?;
+        }
+        Ok(self.counters.sequence)
+    }
+
+    pub(super) fn ensure_unit(&mut self, key: UnitKey) -> Outcome<UnitRow> {
+        let name = serde_json::to_vec(&key)?;
+        let mut ids = self.tx.open_table(tables::UNIT_IDS)?;
+        let known = ids.get(name.as_slice())?.map(|id| id.value());
+        if let Some(id) = known {
+            let row = self.units.get(id)?.ok_or_else(|| missing_row(UnitId(id)))?;
+            let (head, state) = Head::split(row.value())?;
+            return Ok(UnitRow {
+                id: UnitId(id),
+                key,
+                state: serde_json::from_slice(state)?,
+                due: head.due,
+            });
+        }
+        let id = self.counters.unit;
+        self.counters.unit += 1;
+        ids.insert(name.as_slice(), id)?;
+        self.tx
+            .open_table(tables::UNIT_NAMES)?
+            .insert(id, name.as_slice())?;
+        let state = UnitState::default();
+        self.units
+            .insert(id, Head::default().row(&state)?.as_slice())?;
+        Ok(UnitRow {
+            id: UnitId(id),
+            key,
+            state,
+            due: None,
+        })
+    }
+
+    pub(super) fn page(&mut self, commit: Commit) -> Outcome<Result<Seen, StoreError>> {
+        let Some(mut head) = self.head(commit.unit)? else {
+            return Ok(Err(StoreError::UnknownUnit { unit: commit.unit }));
+        };
+        let mut seen = Seen::default();
+        let news = self.sift(&commit, &mut head, &mut seen)?;
+        self.put_in_outbox(&commit, &news)?;
+        for (key, validator) in &commit.validators {
+            self.set_validator(key, validator.as_ref())?;
+        }
+        if !commit.budgets.is_empty() {
+            let mut budgets = self.tx.open_table(tables::BUDGETS)?;
+            for (key, row) in &commit.budgets {
+                budgets.insert(
+                    tables::budget_key(key).as_slice(),
+                    serde_json::to_vec(row)?.as_slice(),
+                )?;
+            }
+        }
+        let conclusion = (commit.conclude)(&seen);
+        self.conclude(commit.unit, head, conclusion)?;
+        Ok(Ok(seen))
+    }
+
+    /// Decides for each record of a page whether it is news, and remembers it.
+    fn sift<'c>(
+        &mut self,
+        commit: &'c Commit,
+        head: &mut Head,
+        seen: &mut Seen,
+    ) -> Outcome<Vec<News<'c>>> {
+        let mut news = Vec::with_capacity(commit.records.len());
+        let mut key = Vec::with_capacity(64);
+        // Where the last record was new the next one most likely is too. Then its row is written at once, which
+        // finds what was there before in the same descent of the tree.
+        let mut expect_new = head.records == 0;
+        for record in &commit.records {
+            record::key_into(&mut key, commit.unit.0, &record.id);
+            let first = Remembered::first(record.hash, record.deleted, commit.seen_at, head.epoch);
+            let before = if expect_new {
+                self.records.insert(key.as_slice(), &first.to_bytes())?
+            } else {
+                self.records.get(key.as_slice())?
+            }
+            .map(|row| Remembered::from_bytes(row.value()));
+            let (op, row) = match before {
+                None => {
+                    if !expect_new {
+                        self.records.insert(key.as_slice(), &first.to_bytes())?;
+                    }
+                    head.records += 1;
+                    (Remembered::first_op(record.deleted), first)
+                }
+                Some(old) => {
+                    match old.seen_again(record.hash, record.deleted, commit.seen_at, head.epoch) {
+                        Sight::Same => {
+                            if expect_new {
+                                self.records.insert(key.as_slice(), &old.to_bytes())?;
+                            }
+                            seen.unchanged += 1;
+                            expect_new = false;
+                            continue;
+                        }
+                        Sight::News(op, row) => {
+                            self.records.insert(key.as_slice(), &row.to_bytes())?;
+                            head.records += u64::from(old.epoch != head.epoch);
+                            (op, row)
+                        }
+                    }
+                }
+            };
+            expect_new = before.is_none();
+            seen.count(
+                op,
+                record
+                    .updated_at
+                    .map(|stamp| commit.seen_at.saturating_sub(stamp)),
+            );
+            news.push(News {
+                record,
+                op,
+                revision: u64::from(row.revision),
+            });
+        }
+        Ok(news)
+    }
+
+    fn put_in_outbox(&mut self, commit: &Commit, mut news: &[News<'_>]) -> Outcome<()> {
+        while !news.is_empty() {
+            let (count, length) = chunk::measure(news);
+            let (now, later) = news.split_at_checked(count).unwrap_or((news, &[]));
+            let mut place = self.outbox.insert_reserve(self.counters.sequence, length)?;
+            let header = chunk::pack(now, commit.unit, commit.seen_at, place.as_mut());
+            self.counters.sequence += u64::from(header.count);
+            self.counters.entries += u64::from(header.count);
+            self.counters.bytes += header.data_bytes;
+            news = later;
+        }
+        Ok(())
+    }
+
+    pub(super) fn update_unit(
+        &mut self,
+        unit: UnitId,
+        change: Box<dyn FnOnce(UnitState) -> Conclusion + Send>,
+    ) -> Outcome<Result<(), StoreError>> {
+        let (head, state) = {
+            let Some(row) = self.units.get(unit.0)? else {
+                return Ok(Err(StoreError::UnknownUnit { unit }));
+            };
+            let (head, state) = Head::split(row.value())?;
+            (head, serde_json::from_slice(state)?)
+        };
+        self.conclude(unit, head, change(state))?;
+        Ok(Ok(()))
+    }
+
+    pub(super) fn forget_records(&mut self, unit: UnitId) -> Outcome<Result<u64, StoreError>> {
+        let (mut head, state) = {
+            let Some(row) = self.units.get(unit.0)? else {
+                return Ok(Err(StoreError::UnknownUnit { unit }));
+            };
+            let (head, state) = Head::split(row.value())?;
+            (head, serde_json::from_slice::<UnitState>(state)?)
+        };
+        head.epoch = head.epoch.saturating_add(1);
+        let forgotten = std::mem::take(&mut head.records);
+        self.units.insert(unit.0, head.row(&state)?.as_slice())?;
+        Ok(Ok(forgotten))
+    }
+
+    fn head(&self, unit: UnitId) -> Outcome<Option<Head>> {
+        match self.units.get(unit.0)? {
+            Some(row) => Ok(Some(Head::split(row.value())?.0)),
+            None => Ok(None),
+        }
+    }
+
+    fn conclude(&mut self, unit: UnitId, mut head: Head, conclusion: Conclusion) -> Outcome<()> {
+        if let Some(due) = conclusion.due
+            && due != head.due
+        {
+            if let Some(old) = head.due {
+                self.due.remove(tables::due_key(old, unit).as_slice())?;
+            }
+            if let Some(new) = due {
+                self.due.insert(tables::due_key(new, unit).as_slice(), ())?;
+            }
+            head.due = due;
+        }
+        if let Some(poll) = conclusion.poll {
+            self.add_poll(unit, &mut head, poll)?;
+        }
+        if let Some(walk) = conclusion.keep_validators_of {
+            self.keep_validators(unit, walk)?;
+        }
+        self.units
+            .insert(unit.0, head.row(&conclusion.state)?.as_slice())?;
+        Ok(())
+    }
+
+    fn add_poll(&mut self, unit: UnitId, head: &mut Head, mut poll: PollRow) -> Outcome<()> {
+        if poll.unit == UnitId(0) {
+            poll.unit = unit;
+        }
+        while head.polls > 0 && head.polls >= self.polls_kept {
+            let bounds = tables::of_unit(unit);
+            let Some(oldest) = self.polls.range::<&[u8]>(tables::slices(&bounds))?.next() else {
+                head.polls = 0;
+                break;
+            };
+            let (_, number) = tables::unpair(oldest?.0.value())?;
+            self.polls.remove(tables::pair(unit.0, number).as_slice())?;
+            self.poll_order.remove(number)?;
+            head.polls -= 1;
+        }
+        let number = self.counters.poll;
+        self.counters.poll += 1;
+        self.polls.insert(
+            tables::pair(unit.0, number).as_slice(),
+            serde_json::to_vec(&poll)?.as_slice(),
+        )?;
+        self.poll_order.insert(number, unit.0)?;
+        head.polls += 1;
+        Ok(())
+    }
+
+    fn set_validator(&mut self, key: &ValidatorKey, validator: Option<&Validator>) -> Outcome<()> {
+        let key = tables::validator_key(key);
+        match validator {
+            Some(validator) => {
+                let mut row = validator.walk.to_be_bytes().to_vec();
+                serde_json::to_writer(&mut row, validator)?;
+                self.validators.insert(key.as_slice(), row.as_slice())?;
+            }
+            None => {
+                self.validators.remove(key.as_slice())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_validators(&mut self, unit: UnitId, walk: u64) -> Outcome<()> {
+        let bounds = tables::of_unit(unit);
+        let walk = walk.to_be_bytes();
+        let mut old = Vec::new();
+        for row in self.validators.range::<&[u8]>(tables::slices(&bounds))? {
+            let (key, value) = row?;
+            if !value.value().starts_with(&walk) {
+                old.push(key.value().to_vec());
+            }
+        }
+        for key in old {
+            self.validators.remove(key.as_slice())?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_sinks(&mut self, names: &[String]) -> Outcome<()> {
+        let mut known = Vec::new();
+        for row in self.sinks.iter()? {
+            known.push(row?.0.value().to_owned());
+        }
+        for gone in known.iter().filter(|name| !names.contains(name)) {
+            self.sinks.remove(gone.as_str())?;
+        }
+        let oldest = match self.outbox.first()? {
+            Some((first, _)) => first.value(),
+            None => self.counters.sequence,
+        };
+        for new in names.iter().filter(|name| !known.contains(name)) {
+            self.sinks.insert(new.as_str(), oldest)?;
+        }
+        self.sinks_moved = true;
+        Ok(())
+    }
+
+    pub(super) fn delivered(
+        &mut self,
+        sink: &str,
+        up_to: Sequence,
+        dead: &[DeadLetter],
+    ) -> Outcome<()> {
+        let Some(position) = self.sinks.get(sink)?.map(|position| position.value()) else {
+            // The configuration no longer names it.
+            return Ok(());
+        };
+        let next = up_to.saturating_add(1).min(self.counters.sequence);
+        if next > position {
+            self.sinks.insert(sink, next)?;
+            self.sinks_moved = true;
+        }
+        if !dead.is_empty() {
+            let mut letters = self.tx.open_table(tables::DEAD)?;
+            for letter in dead {
+                letters.insert(
+                    tables::dead_key(sink, letter.sequence).as_slice(),
+                    serde_json::to_vec(letter)?.as_slice(),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the chunks that every sink has passed. Where no sink is configured nothing is: the entries wait
+    /// for one.
+    fn remove_delivered(&mut self) -> Outcome<()> {
+        let mut slowest = None;
+        for row in self.sinks.iter()? {
+            let position = row?.1.value();
+            slowest = Some(slowest.map_or(position, |slowest: u64| slowest.min(position)));
+        }
+        let Some(slowest) = slowest else {
+            return Ok(());
+        };
+        loop {
+            let (first, header) = match self.outbox.first()? {
+                Some((first, chunk)) if first.value() < slowest => {
+                    (first.value(), chunk::Header::read(chunk.value()))
+                }
+                _ => break,
+            };
+            let end = match header {
+                Some(header) => first + u64::from(header.count),
+                None => match self.outbox.range(first + 1..)?.next() {
+                    Some(next) => next?.0.value(),
+                    None => self.counters.sequence,
+                },
+            };
+            if end > slowest {
+                break;
+            }
+            self.outbox.remove(first)?;
+            if let Some(header) = header {
+                self.counters.entries = self
+                    .counters
+                    .entries
+                    .saturating_sub(u64::from(header.count));
+                self.counters.bytes = self.counters.bytes.saturating_sub(header.data_bytes);
+            }
+        }
+        if self.outbox.first()?.is_none() {
+            // Whatever a damaged chunk may have left in the totals.
+            self.counters.entries = 0;
+            self.counters.bytes = 0;
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_note(&mut self, key: &str, value: Option<&[u8]>) -> Outcome<()> {
+        let mut notes = self.tx.open_table(tables::NOTES)?;
+        match value {
+            Some(value) => notes.insert(key, value)?,
+            None => notes.remove(key)?,
+        };
+        Ok(())
+    }
+}
+
+impl Seen {
+    fn count(&mut self, op: crate::store::Op, lag: Option<i64>) {
+        match op {
+            crate::store::Op::Insert => self.new += 1,
+            crate::store::Op::Update => self.changed += 1,
+            crate::store::Op::Delete => {
+                self.deleted += 1;
+                return;
+            }
+        }
+        self.lags.extend(lag);
+    }
+}
+
+fn missing_row(unit: UnitId) -> Trouble {
+    Trouble::Row(format!("unit {} has a name and no row", unit.0))
+}
