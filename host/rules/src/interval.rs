@@ -1,0 +1,543 @@
+//! How long to wait before the next poll: what the last one yielded decides.
+//!
+//! A fixed interval samples a busy source too rarely and spends shared quota on a silent one. Promises: the
+//! interval never passes the freshness that the user was promised, nor the ceiling; it never goes below the
+//! vendor's own pause or the pressure that its latency showed; polls of a unit never bunch up after a slow
+//! one or after the machine was asleep.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Duration, Timestamp};
+
+/// Empty polls in a row that still lengthen the interval.
+const MAX_EMPTIES: u32 = 6;
+
+/// How the interval answers to what was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Strategy {
+    /// Found something: x 0.8. Empty: the minimum x 1.5 per empty poll in a row.
+    #[default]
+    Yield,
+    /// Found something: the minimum. Empty: doubled.
+    Reset,
+}
+
+/// The bounds of a unit's interval, in ms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Interval {
+    /// Never poll more often than this.
+    pub min: Duration,
+    /// Never poll more rarely than this.
+    pub max: Duration,
+    /// How it moves between the two.
+    pub strategy: Strategy,
+    /// What the user was promised; a lower ceiling than `max`, and than `min` too.
+    pub freshness: Option<Duration>,
+}
+
+impl Default for Interval {
+    fn default() -> Self {
+        Interval {
+            min: 30_000,
+            max: 1_800_000,
+            strategy: Strategy::Yield,
+            freshness: None,
+        }
+    }
+}
+
+/// Why bounds were refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IntervalError {
+    /// The range is empty.
+    #[error(
+        "min-interval ({min} ms) is longer than max-interval ({max} ms): swap them or raise max-interval"
+    )]
+    Inverted {
+        /// As configured.
+        min: Duration,
+        /// As configured.
+        max: Duration,
+    },
+    /// A loop without a pause.
+    #[error("{field} is 0: a unit would be polled without a pause; give it at least 1 ms")]
+    Zero {
+        /// Which one.
+        field: &'static str,
+    },
+}
+
+impl Interval {
+    /// Refuses an empty range, and a range that allows a loop without a pause.
+    pub fn check(&self) -> Result<(), IntervalError> {
+        if self.min == 0 {
+            return Err(IntervalError::Zero {
+                field: "min-interval",
+            });
+        }
+        if self.freshness == Some(0) {
+            return Err(IntervalError::Zero { field: "freshness" });
+        }
+        if self.min > self.max {
+            return Err(IntervalError::Inverted {
+                min: self.min,
+                max: self.max,
+            });
+        }
+        Ok(())
+    }
+
+    /// The longest interval that may be chosen.
+    pub fn ceiling(&self) -> Duration {
+        self.freshness
+            .map_or(self.max, |fresh| fresh.min(self.max))
+            .max(1)
+    }
+
+    /// The shortest interval that may be chosen.
+    pub fn floor(&self) -> Duration {
+        self.min.clamp(1, self.ceiling())
+    }
+}
+
+/// What is remembered of a unit's interval between polls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct IntervalState {
+    /// The rule's last choice in ms, before any floor; 0 before the first poll.
+    pub current: Duration,
+    /// Polls in a row that found nothing.
+    pub consecutive_empties: u32,
+}
+
+/// What a poll that went well has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Yield {
+    /// Records, and its last page was not full (or led on to a next page).
+    Productive,
+    /// A full page without a next step: there was more and the vendor hid it. The poll is `truncated`.
+    FullNoNext,
+    /// Nothing new, or 304.
+    Empty,
+}
+
+/// What no strategy may go below, in ms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Floors {
+    /// The pause for which the vendor asked (`X-Poll-Interval`).
+    pub vendor: Option<Duration>,
+    /// What its latency says it can bear ([`crate::miad`]).
+    pub pressure: Option<Duration>,
+}
+
+/// Why an interval was chosen; the poll log keeps it as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// It found records: more often.
+    Productive,
+    /// A full page without a next step: the minimum.
+    Truncated,
+    /// It found nothing, this often in a row: more rarely.
+    Empty(u32),
+    /// The strategy would have slept longer than the promised freshness.
+    Freshness,
+    /// The vendor asked for a longer pause.
+    VendorAsked,
+    /// The vendor's latency asked for a longer pause.
+    Pressure,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Productive => f.write_str("found records: sooner"),
+            Why::Truncated => f.write_str("full page without a next one: at the minimum"),
+            Why::Empty(1) => f.write_str("found nothing new: later"),
+            Why::Empty(times) => write!(f, "found nothing new {times} times in a row: later"),
+            Why::Freshness => f.write_str("held at the promised freshness"),
+            Why::VendorAsked => f.write_str("the vendor asked for this pause"),
+            Why::Pressure => f.write_str("the vendor answers slowly: backing off"),
+        }
+    }
+}
+
+/// The interval after a poll.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chosen {
+    /// To be stored with the poll.
+    pub state: IntervalState,
+    /// How long until the next poll, in ms.
+    pub interval: Duration,
+    /// The part of it that must pass after the poll's end, whatever the grid says; 0 when nobody asked.
+    pub pause: Duration,
+    /// Why.
+    pub why: Why,
+}
+
+/// Chooses the interval after a poll that went well. A failed poll leaves the interval alone: its fault says
+/// when to come back.
+pub fn next(config: &Interval, state: IntervalState, found: Yield, floors: Floors) -> Chosen {
+    let (floor, ceiling) = (config.floor(), config.ceiling());
+    let current = state.current.clamp(floor, ceiling);
+    let empties = match found {
+        Yield::Empty => state.consecutive_empties.saturating_add(1),
+        Yield::Productive | Yield::FullNoNext => 0,
+    };
+    let (wanted, mut why) = match (found, config.strategy) {
+        (Yield::FullNoNext, _) => (floor, Why::Truncated),
+        (Yield::Productive, Strategy::Yield) => {
+            (current / 5 * 4 + current % 5 * 4 / 5, Why::Productive)
+        }
+        (Yield::Productive, Strategy::Reset) => (floor, Why::Productive),
+        (Yield::Empty, Strategy::Yield) => (geometric(floor, empties), Why::Empty(empties)),
+        (Yield::Empty, Strategy::Reset) => (current.saturating_mul(2), Why::Empty(empties)),
+    };
+    let chosen = wanted.clamp(floor, ceiling);
+    if wanted > ceiling && ceiling < config.max {
+        why = Why::Freshness;
+    }
+
+    let vendor = floors.vendor.unwrap_or(0);
+    let pressure = floors.pressure.unwrap_or(0);
+    let interval = chosen.max(vendor).max(pressure);
+    if interval > chosen {
+        why = if vendor >= pressure {
+            Why::VendorAsked
+        } else {
+            Why::Pressure
+        };
+    }
+    Chosen {
+        state: IntervalState {
+            current: chosen,
+            consecutive_empties: empties,
+        },
+        interval,
+        pause: vendor.max(pressure),
+        why,
+    }
+}
+
+/// `min` x 1.5 for each empty poll in a row, of which six count.
+fn geometric(min: Duration, empties: u32) -> Duration {
+    let steps = empties.min(MAX_EMPTIES);
+    let grown = u128::from(min) * 3_u128.pow(steps) / 2_u128.pow(steps);
+    Duration::try_from(grown).unwrap_or(Duration::MAX)
+}
+
+/// When a poll was meant to start, did start, and ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its due time.
+    pub intended: Timestamp,
+    /// When its first call went out.
+    pub started: Timestamp,
+    /// When it was committed.
+    pub ended: Timestamp,
+}
+
+/// When a unit is due again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// The moment.
+    pub at: Timestamp,
+    /// The poll took longer than its own interval: the unit can't keep its pace, and says so.
+    pub overrun: bool,
+}
+
+/// The next due time: on the grid that the intended start laid out, so that small delays don't add up, and
+/// never before the poll has ended.
+///
+/// Missed grid points are skipped, not made up: one slow poll or a night in suspend is followed by one poll,
+/// not by a salvo. It always lies within `max(interval, pause)` of the end, also when the clock was set back
+/// during the poll.
+pub fn next_due(span: Span, interval: Duration, pause: Duration) -> Due {
+    let step = i64::try_from(interval).unwrap_or(i64::MAX).max(1);
+    let pause = i64::try_from(pause).unwrap_or(i64::MAX);
+    let intended = span.intended.min(span.ended);
+    let behind = span.ended.saturating_sub(intended);
+    let steps = (behind / step + i64::from(behind % step != 0)).max(1);
+    let on_grid = intended.saturating_add(step.saturating_mul(steps));
+    let took = span.ended.saturating_sub(span.started);
+    Due {
+        at: on_grid.max(span.ended.saturating_add(pause)),
+        overrun: took > step,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn run(config: &Interval, found: &[Yield]) -> Vec<Duration> {
+        let mut state = IntervalState::default();
+        found
+            .iter()
+            .map(|found| {
+                let chosen = next(config, state, *found, Floors::default());
+                state = chosen.state;
+                chosen.interval
+            })
+            .collect()
+    }
+
+    #[test]
+    fn empty_polls_lengthen_geometrically_and_at_most_six_times() {
+        let got = run(&Interval::default(), &[Yield::Empty; 8]);
+        assert_eq!(
+            got,
+            [
+                45_000, 67_500, 101_250, 151_875, 227_812, 341_718, 341_718, 341_718
+            ]
+        );
+    }
+
+    #[test]
+    fn a_productive_poll_shortens_by_a_fifth_down_to_the_minimum() {
+        use Yield::{Empty, Productive};
+        let got = run(
+            &Interval::default(),
+            &[
+                Empty, Empty, Empty, Productive, Productive, Productive, Productive, Productive,
+                Productive, Empty,
+            ],
+        );
+        assert_eq!(
+            got,
+            [
+                45_000, 67_500, 101_250, 81_000, 64_800, 51_840, 41_472, 33_177, 30_000, 45_000
+            ]
+        );
+    }
+
+    #[test]
+    fn reset_jumps_to_the_minimum_and_doubles_to_the_ceiling() {
+        use Yield::{Empty, Productive};
+        let config = Interval {
+            min: 500,
+            max: 8_000,
+            strategy: Strategy::Reset,
+            freshness: None,
+        };
+        let got = run(
+            &config,
+            &[Productive, Empty, Empty, Empty, Empty, Empty, Productive],
+        );
+        assert_eq!(got, [500, 1_000, 2_000, 4_000, 8_000, 8_000, 500]);
+    }
+
+    #[test]
+    fn a_full_page_without_a_next_one_polls_at_the_minimum() {
+        let state = IntervalState {
+            current: 300_000,
+            consecutive_empties: 4,
+        };
+        let chosen = next(
+            &Interval::default(),
+            state,
+            Yield::FullNoNext,
+            Floors::default(),
+        );
+        assert_eq!((chosen.interval, chosen.why), (30_000, Why::Truncated));
+        assert_eq!(chosen.state.consecutive_empties, 0);
+    }
+
+    #[test]
+    fn freshness_is_a_ceiling_below_even_the_minimum() {
+        let config = Interval {
+            freshness: Some(60_000),
+            ..Interval::default()
+        };
+        assert_eq!(
+            run(&config, &[Yield::Empty; 4]),
+            [45_000, 60_000, 60_000, 60_000]
+        );
+        let tight = Interval {
+            freshness: Some(10_000),
+            ..Interval::default()
+        };
+        assert_eq!(run(&tight, &[Yield::Empty; 2]), [10_000, 10_000]);
+    }
+
+    #[test]
+    fn the_vendors_pause_beats_the_freshness_and_is_not_remembered() {
+        let config = Interval {
+            freshness: Some(10_000),
+            ..Interval::default()
+        };
+        let floors = Floors {
+            vendor: Some(60_000),
+            pressure: None,
+        };
+        let chosen = next(&config, IntervalState::default(), Yield::Productive, floors);
+        assert_eq!(
+            (chosen.interval, chosen.pause, chosen.why),
+            (60_000, 60_000, Why::VendorAsked)
+        );
+        let after = next(&config, chosen.state, Yield::Productive, Floors::default());
+        assert_eq!(after.interval, 10_000);
+    }
+
+    #[test]
+    fn bounds_that_make_no_sense_are_refused_by_name() {
+        let inverted = Interval {
+            min: 100,
+            max: 30,
+            ..Interval::default()
+        };
+        let text = inverted.check().unwrap_err().to_string();
+        assert!(
+            text.contains("min-interval") && text.contains("max-interval"),
+            "{text}"
+        );
+        let zero = Interval {
+            min: 0,
+            max: 0,
+            ..Interval::default()
+        };
+        assert_eq!(
+            zero.check(),
+            Err(IntervalError::Zero {
+                field: "min-interval"
+            })
+        );
+        assert_eq!(Interval::default().check(), Ok(()));
+    }
+
+    /// Interval 10 s, the first poll takes 65 s, later ones 0.1 s. The choice: the next grid point after the end.
+    #[test]
+    fn case_029_no_salvo_after_a_slow_poll() {
+        let (mut intended, mut starts) = (0, Vec::new());
+        for took in [65_000, 100, 100, 100] {
+            starts.push(intended);
+            let span = Span {
+                intended,
+                started: intended,
+                ended: intended + took,
+            };
+            let due = next_due(span, 10_000, 0);
+            assert_eq!(due.overrun, took > 10_000);
+            intended = due.at;
+        }
+        assert_eq!(starts, [0, 70_000, 80_000, 90_000]);
+    }
+
+    #[test]
+    fn case_033_an_answer_slower_than_the_interval_never_overlaps_the_next() {
+        let (mut intended, mut busy_until) = (0, 0);
+        for took in (0..40).map(|n| 1_000 + n * 700 % 2_000) {
+            assert!(intended >= busy_until, "two at once");
+            busy_until = intended + took;
+            let span = Span {
+                intended,
+                started: intended,
+                ended: busy_until,
+            };
+            intended = next_due(span, 1_000, 0).at;
+        }
+    }
+
+    #[test]
+    fn small_delays_do_not_add_up() {
+        let span = Span {
+            intended: 0,
+            started: 40,
+            ended: 900,
+        };
+        let due = next_due(span, 60_000, 0);
+        assert_eq!(
+            due,
+            Due {
+                at: 60_000,
+                overrun: false
+            }
+        );
+    }
+
+    #[test]
+    fn a_suspended_machine_polls_once_and_is_not_called_slow() {
+        let eight_hours = 8 * 3_600_000;
+        let span = Span {
+            intended: 10_000,
+            started: eight_hours,
+            ended: eight_hours + 100,
+        };
+        let due = next_due(span, 60_000, 0);
+        assert_eq!(due.at, 10_000 + 480 * 60_000);
+        assert!(!due.overrun);
+    }
+
+    /// The due time is stored by the wall clock; the wait itself runs on the monotonic one.
+    #[test]
+    fn case_039_a_clock_set_back_during_a_poll_does_not_stretch_the_wait() {
+        let six_hours = 6 * 3_600_000;
+        let back = Span {
+            intended: six_hours,
+            started: six_hours,
+            ended: 5_000,
+        };
+        assert_eq!(next_due(back, 60_000, 0).at, 65_000);
+        let forward = Span {
+            intended: 0,
+            started: 0,
+            ended: six_hours,
+        };
+        assert!(next_due(forward, 60_000, 0).at - six_hours <= 60_000);
+    }
+
+    #[test]
+    fn the_vendors_pause_counts_from_the_end() {
+        let span = Span {
+            intended: 0,
+            started: 5_000,
+            ended: 6_000,
+        };
+        assert_eq!(next_due(span, 60_000, 60_000).at, 66_000);
+    }
+
+    proptest! {
+        #[test]
+        fn the_interval_keeps_its_bounds(
+            min in 1_u64..10_000_000,
+            more in 0_u64..10_000_000,
+            freshness in proptest::option::of(1_u64..10_000_000),
+            reset: bool,
+            current: u64,
+            consecutive_empties: u32,
+            found in 0..3,
+            vendor in proptest::option::of(0_u64..100_000_000),
+        ) {
+            let strategy = if reset { Strategy::Reset } else { Strategy::Yield };
+            let config = Interval { min, max: min + more, strategy, freshness };
+            let found = [Yield::Productive, Yield::FullNoNext, Yield::Empty][found];
+            let floors = Floors { vendor, pressure: None };
+            let chosen = next(&config, IntervalState { current, consecutive_empties }, found, floors);
+            prop_assert!(chosen.state.current <= config.max);
+            prop_assert!(freshness.is_none_or(|fresh| chosen.state.current <= fresh));
+            prop_assert!(chosen.state.current >= config.min.min(freshness.unwrap_or(u64::MAX)));
+            prop_assert_eq!(chosen.interval, chosen.state.current.max(vendor.unwrap_or(0)));
+        }
+
+        #[test]
+        fn the_due_time_lies_within_one_interval_after_the_end(
+            intended in -1_000_000_000_i64..1_000_000_000,
+            late in -10_000_000_i64..10_000_000,
+            took in -10_000_000_i64..10_000_000,
+            interval in 1_u64..100_000_000,
+            pause in 0_u64..100_000_000,
+        ) {
+            let started = intended + late;
+            let ended = started + took;
+            let at = next_due(Span { intended, started, ended }, interval, pause).at;
+            prop_assert!(at >= ended);
+            prop_assert!(at - ended >= pause as i64);
+            prop_assert!(at - ended <= interval.max(pause) as i64);
+        }
+    }
+}
