@@ -18,6 +18,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Reason, Timestamp, Window};
+use crate::window::Newest;
 
 /// Empty pages in a row, each with a next step, after which a walk is a stall. Vendors that filter after
 /// paging send runs of a few; hundreds in a row are a cursor that leads nowhere.
@@ -78,8 +79,11 @@ pub struct Walk {
     pub pending: VecDeque<Option<String>>,
     /// The unit's cursor once the walk is complete.
     pub next_cursor: Option<String>,
+    /// Where the next slice of the catch-up begins, once this one has been walked.
+    #[serde(default)]
+    pub then: Option<Timestamp>,
     /// The newest stamp seen.
-    pub newest: Option<Timestamp>,
+    pub newest: Newest,
     /// The oldest stamp seen.
     pub oldest: Option<Timestamp>,
     /// The vendor would not give the rest.
@@ -127,6 +131,8 @@ pub struct Start {
     pub window: Window,
     /// The window ends before the present.
     pub capped: bool,
+    /// Where the next slice begins.
+    pub then: Option<Timestamp>,
     /// The unit's cursor.
     pub cursor: Option<String>,
     /// Records per page.
@@ -143,7 +149,7 @@ pub struct PageFacts<'a> {
     /// Changes when any record of the page does.
     pub content: u64,
     /// The newest stamp among its records.
-    pub newest: Option<Timestamp>,
+    pub newest: Newest,
     /// The oldest.
     pub oldest: Option<Timestamp>,
     /// The steps that it names.
@@ -190,7 +196,8 @@ impl Walk {
             started: start.now,
             pending: VecDeque::from([None]),
             next_cursor: None,
-            newest: None,
+            then: start.then,
+            newest: Newest::default(),
             oldest: None,
             truncated: false,
             stalled: false,
@@ -227,7 +234,9 @@ impl Walk {
     pub fn page(&mut self, facts: PageFacts<'_>) {
         let taken = self.pending.pop_front().flatten();
         self.guard.steps.insert(fingerprint(&taken));
-        self.newest = self.newest.max(facts.newest);
+        self.newest.seen = self.newest.seen.max(facts.newest.seen);
+        self.newest.future = self.newest.future.or(facts.newest.future);
+        self.newest.future_count += facts.newest.future_count;
         self.oldest = match (self.oldest, facts.oldest) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -315,6 +324,7 @@ mod tests {
             reason: Reason::Schedule,
             window: Window { since: None, until: 1_000 },
             capped: false,
+            then: None,
             cursor: None,
             page_size: 3,
             now: 1_000,

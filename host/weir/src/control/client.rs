@@ -1,0 +1,60 @@
+//! Asks a running host.
+
+use std::io;
+use std::path::Path;
+
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+
+use super::{Line, Reply, Request, socket_path};
+
+/// Why a running host gave no reply.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreachable {
+    /// No host runs on this data directory.
+    #[error("no weir is running here")]
+    NotRunning,
+    /// The connection broke off.
+    #[error("the running weir stopped answering: {0}")]
+    Broken(#[source] io::Error),
+    /// It said something else.
+    #[error("the running weir answered in a way that this one does not understand ({0}): are both of one version?")]
+    Foreign(#[source] serde_json::Error),
+    /// It could not do it.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Asks the host that runs on this data directory. `progress` gets what it says meanwhile.
+pub async fn ask(
+    data: &Path,
+    request: &Request,
+    mut progress: impl FnMut(&str),
+) -> Result<Reply, Unreachable> {
+    let stream = match UnixStream::connect(socket_path(data)).await {
+        Ok(stream) => stream,
+        // A socket file without a listener is what a killed host leaves behind.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+            ) =>
+        {
+            return Err(Unreachable::NotRunning);
+        }
+        Err(error) => return Err(Unreachable::Broken(error)),
+    };
+    let (read, mut write) = stream.into_split();
+    let mut line = serde_json::to_vec(request).map_err(Unreachable::Foreign)?;
+    line.push(b'\n');
+    write.write_all(&line).await.map_err(Unreachable::Broken)?;
+    let mut lines = BufReader::new(read).lines();
+    while let Some(line) = lines.next_line().await.map_err(Unreachable::Broken)? {
+        match serde_json::from_str(&line).map_err(Unreachable::Foreign)? {
+            Line::Progress(text) => progress(&text),
+            Line::Reply(reply) => return Ok(reply),
+            Line::Failed(text) => return Err(Unreachable::Failed(text)),
+        }
+    }
+    Err(Unreachable::Broken(io::ErrorKind::UnexpectedEof.into()))
+}

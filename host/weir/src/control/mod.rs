@@ -1,0 +1,106 @@
+//! The running host's local interface: what the verbs of the command line ask, and how they are answered.
+//!
+//! Every verb is a [`Request`] that a [`Host`](crate::host::Host) answers. While `weir run` holds the store, the
+//! request travels over a Unix socket in the data directory; otherwise the command opens the store itself and
+//! answers its own request. Either way the answer is the same value, so what a person sees does not depend on it.
+//!
+//! On the wire: one JSON object per line. The client sends one request; the host sends any number of
+//! `{"progress": "..."}` lines and then one `{"reply": {...}}` or `{"failed": "..."}`. The socket is readable and
+//! writable by its owner alone.
+
+mod client;
+mod server;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use client::{Unreachable, ask};
+pub use server::serve;
+
+/// What a verb asks of a host.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Request {
+    /// How everything is.
+    Status,
+    /// Polls now, and reports when everything asked for has been read and delivered.
+    Sync {
+        /// `CONNECTION`, `CONNECTION/STREAM` or `CONNECTION/STREAM/PARTITION`; none: everything.
+        unit: Option<String>,
+        /// Read everything again, not only what is new.
+        full: bool,
+        /// Longest wait for a vendor, in ms, before the rest is left to later.
+        wait: u64,
+    },
+    /// Tries the configuration, the connectors and the credentials.
+    Check {
+        /// Call no vendor.
+        offline: bool,
+    },
+    /// The connectors' directory.
+    Connectors {
+        /// Only this connector, in full.
+        name: Option<String>,
+    },
+    /// What is remembered of the records of a unit.
+    Records {
+        /// `CONNECTION/STREAM` or `CONNECTION/STREAM/PARTITION`; none: a count for every unit.
+        unit: Option<String>,
+        /// At most this many.
+        limit: usize,
+        /// Only ids after this one.
+        after: Option<String>,
+    },
+    /// The log of polls, newest first.
+    Polls {
+        /// Only polls of these units.
+        unit: Option<String>,
+        /// At most this many.
+        limit: usize,
+    },
+    /// Polls a connection again that needed a sign-in, and the units of it that were parked.
+    Resume {
+        /// The connection.
+        connection: String,
+    },
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// The exit code that the answer calls for: 0 done, 1 failed, 3 done but something needs a person.
+    pub exit: u8,
+    /// The answer; its shape is the verb's own.
+    pub body: serde_json::Value,
+}
+
+impl Reply {
+    /// A reply that needs nobody.
+    pub fn done(body: impl Serialize) -> Reply {
+        Reply::with_exit(0, body)
+    }
+
+    /// A reply with an exit code of its own.
+    pub fn with_exit(exit: u8, body: impl Serialize) -> Reply {
+        Reply {
+            exit,
+            // The bodies are plain structs with string keys, which always have a JSON form.
+            body: serde_json::to_value(body).unwrap_or_default(),
+        }
+    }
+}
+
+/// A line from the host to the client.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Line {
+    Progress(String),
+    Reply(Reply),
+    Failed(String),
+}
+
+/// Where the socket of a host with this data directory is.
+pub fn socket_path(data: &Path) -> PathBuf {
+    data.join("weir.sock")
+}

@@ -1,0 +1,85 @@
+//! Listens on the control socket and lets the host answer.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc;
+
+use super::{Line, Request, socket_path};
+use crate::host::Host;
+
+/// A request is a short line; more than this is not one.
+const LONGEST_REQUEST: u64 = 64 * 1024;
+
+/// Answers requests until the host stops. The caller holds the store's lock, so a socket file that is already
+/// there was left by a host that is gone.
+pub async fn serve(host: Arc<Host>, data: &Path) -> io::Result<()> {
+    let path = socket_path(data);
+    match fs::remove_file(&path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    let listener = UnixListener::bind(&path)?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+    loop {
+        let stream = tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    // Out of file handles, mostly: a pause lets some go.
+                    tracing::warn!(%error, "control socket");
+                    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                    continue;
+                }
+            },
+            () = host.stop.stopping() => break,
+        };
+        let host = host.clone();
+        tokio::spawn(async move {
+            if let Err(error) = converse(host, stream).await {
+                tracing::debug!(%error, "a control client left");
+            }
+        });
+    }
+    fs::remove_file(&path)
+}
+
+async fn converse(host: Arc<Host>, stream: UnixStream) -> io::Result<()> {
+    let (read, mut write) = stream.into_split();
+    let mut text = String::new();
+    BufReader::new(read.take(LONGEST_REQUEST))
+        .read_line(&mut text)
+        .await?;
+    let request: Request = match serde_json::from_str(&text) {
+        Ok(request) => request,
+        Err(error) => {
+            let failed = Line::Failed(format!(
+                "the running weir does not know this request ({error}): are both of one version?"
+            ));
+            return send(&mut write, &failed).await;
+        }
+    };
+    let (progress, mut said) = mpsc::channel::<String>(16);
+    let answer = tokio::spawn(async move { crate::verbs::answer(&host, request, progress).await });
+    while let Some(text) = said.recv().await {
+        send(&mut write, &Line::Progress(text)).await?;
+    }
+    let line = match answer.await {
+        Ok(Ok(reply)) => Line::Reply(reply),
+        Ok(Err(failure)) => Line::Failed(failure.to_string()),
+        Err(_) => Line::Failed("answering failed; the log of the running weir has more".to_owned()),
+    };
+    send(&mut write, &line).await
+}
+
+async fn send(write: &mut (impl AsyncWriteExt + Unpin), line: &Line) -> io::Result<()> {
+    let mut bytes = serde_json::to_vec(line).map_err(io::Error::other)?;
+    bytes.push(b'\n');
+    write.write_all(&bytes).await
+}

@@ -1,0 +1,404 @@
+//! The due queue: which unit is polled next.
+//!
+//! A pure structure over monotonic time. It holds for every unit at most one place in line and at most one poll
+//! in flight, whoever asked: the schedule, a person, a backfill. A person's request goes first; a second request
+//! for a unit that is being polled joins that poll. Units of a connection that is at its limit of calls in flight
+//! stand aside until one of its polls has ended, and keep their turn.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+use weir_rules::model::Reason;
+
+use crate::poll::Report;
+use crate::store::UnitId;
+
+/// Someone who waits for a poll's report.
+pub type Waiter = oneshot::Sender<Report>;
+
+/// A unit that is to be polled now.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The unit.
+    pub unit: UnitId,
+    /// Who asked.
+    pub reason: Reason,
+    /// How long it has been due, by the monotonic clock.
+    pub late: Duration,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// It is next in line.
+    Queued,
+    /// A poll of the unit is under way; its report answers.
+    Joined,
+    /// There is no such unit.
+    Unknown,
+}
+
+/// All units, and when each is due.
+#[derive(Default)]
+pub struct Queue {
+    slots: HashMap<UnitId, Slot>,
+    due: BTreeSet<(Duration, UnitId)>,
+    asked: VecDeque<UnitId>,
+    connections: HashMap<u32, Connection>,
+    running: usize,
+}
+
+struct Slot {
+    connection: u32,
+    due: Option<Duration>,
+    ask: Option<Reason>,
+    running: bool,
+    /// Removed from the configuration while its poll runs.
+    leaving: bool,
+    waiters: Vec<Waiter>,
+}
+
+struct Connection {
+    limit: usize,
+    running: usize,
+    /// Units that were due while the connection was at its limit, in the order of their due times.
+    aside: BTreeMap<(bool, Duration, UnitId), ()>,
+}
+
+impl Default for Connection {
+    fn default() -> Self {
+        Connection {
+            limit: usize::MAX,
+            running: 0,
+            aside: BTreeMap::new(),
+        }
+    }
+}
+
+impl Queue {
+    /// Polls that one connection may have in flight.
+    pub fn limit(&mut self, connection: u32, polls: usize) {
+        self.connections.entry(connection).or_default().limit = polls.max(1);
+        self.readmit(connection);
+    }
+
+    /// Adds a unit, or moves it to another due time. `None`: only when asked for.
+    pub fn place(&mut self, unit: UnitId, connection: u32, due: Option<Duration>) {
+        let slot = self.slots.entry(unit).or_insert(Slot {
+            connection,
+            due: None,
+            ask: None,
+            running: false,
+            leaving: false,
+            waiters: Vec::new(),
+        });
+        slot.leaving = false;
+        if slot.running {
+            return;
+        }
+        if let Some(old) = slot.due.take() {
+            self.due.remove(&(old, unit));
+            if let Some(home) = self.connections.get_mut(&slot.connection) {
+                home.aside.remove(&(slot.ask.is_none(), old, unit));
+            }
+        }
+        slot.connection = connection;
+        slot.due = due;
+        if let Some(due) = due {
+            self.due.insert((due, unit));
+        }
+        self.connections.entry(connection).or_default();
+    }
+
+    /// Takes a unit out. A poll of it that is under way ends as it will.
+    pub fn remove(&mut self, unit: UnitId) {
+        let Some(slot) = self.slots.get_mut(&unit) else {
+            return;
+        };
+        if slot.running {
+            slot.leaving = true;
+            return;
+        }
+        if let Some(due) = slot.due {
+            self.due.remove(&(due, unit));
+            if let Some(home) = self.connections.get_mut(&slot.connection) {
+                home.aside.remove(&(true, due, unit));
+                home.aside.remove(&(false, due, unit));
+            }
+        }
+        self.asked.retain(|other| *other != unit);
+        self.slots.remove(&unit);
+    }
+
+    /// Is the unit here?
+    pub fn contains(&self, unit: UnitId) -> bool {
+        self.slots.contains_key(&unit)
+    }
+
+    /// All units that are here.
+    pub fn units(&self) -> impl Iterator<Item = UnitId> + '_ {
+        self.slots.keys().copied()
+    }
+
+    /// Asks for a poll now. The waiter gets the report of the poll that answers the request.
+    pub fn ask(&mut self, unit: UnitId, reason: Reason, waiter: Option<Waiter>) -> Asked {
+        let Some(slot) = self.slots.get_mut(&unit) else {
+            return Asked::Unknown;
+        };
+        slot.waiters.extend(waiter);
+        if slot.running {
+            // A poll of another kind does not do what was asked for, so it runs right after.
+            if reason == Reason::Resync {
+                slot.ask = Some(reason);
+                return Asked::Queued;
+            }
+            return Asked::Joined;
+        }
+        if slot.ask.is_none() {
+            if let Some(due) = slot.due
+                && let Some(home) = self.connections.get_mut(&slot.connection)
+            {
+                home.aside.remove(&(true, due, unit));
+            }
+            self.asked.push_back(unit);
+        }
+        if slot.ask != Some(Reason::Resync) {
+            slot.ask = Some(reason);
+        }
+        Asked::Queued
+    }
+
+    /// The next unit whose turn it is, if any.
+    pub fn next(&mut self, now: Duration) -> Option<Turn> {
+        while let Some(unit) = self.asked.pop_front() {
+            if self.slots.get(&unit).is_some_and(|slot| slot.ask.is_some() && !slot.running)
+                && let Some(turn) = self.begin(unit, now)
+            {
+                return Some(turn);
+            }
+        }
+        while let Some((due, unit)) = self.due.first().copied() {
+            if due > now {
+                return None;
+            }
+            self.due.remove(&(due, unit));
+            if let Some(turn) = self.begin(unit, now) {
+                return Some(turn);
+            }
+        }
+        None
+    }
+
+    fn begin(&mut self, unit: UnitId, now: Duration) -> Option<Turn> {
+        let slot = self.slots.get_mut(&unit)?;
+        let home = self.connections.entry(slot.connection).or_default();
+        let due = slot.due.unwrap_or(now);
+        if home.running >= home.limit {
+            home.aside.insert((slot.ask.is_none(), due, unit), ());
+            return None;
+        }
+        home.running += 1;
+        self.running += 1;
+        slot.running = true;
+        self.due.remove(&(due, unit));
+        slot.due = None;
+        Some(Turn {
+            unit,
+            reason: slot.ask.take().unwrap_or(Reason::Schedule),
+            late: now.saturating_sub(due),
+        })
+    }
+
+    /// A poll has ended: everyone who waited for it gets the report, and the unit takes its next place in line.
+    pub fn finished(&mut self, unit: UnitId, due: Option<Duration>, report: &Report) {
+        let Some(slot) = self.slots.get_mut(&unit) else {
+            return;
+        };
+        slot.running = false;
+        self.running = self.running.saturating_sub(1);
+        let connection = slot.connection;
+        if let Some(home) = self.connections.get_mut(&connection) {
+            home.running = home.running.saturating_sub(1);
+        }
+        if slot.ask.is_some() {
+            self.asked.push_back(unit);
+        } else {
+            for waiter in slot.waiters.drain(..) {
+                // A caller who left does not need the report.
+                let _ = waiter.send(report.clone());
+            }
+        }
+        if slot.leaving {
+            self.asked.retain(|other| *other != unit);
+            self.slots.remove(&unit);
+        } else if let Some(due) = due {
+            slot.due = Some(due);
+            self.due.insert((due, unit));
+        }
+        self.readmit(connection);
+    }
+
+    /// Lets units that stood aside back in line, as many as there is room for.
+    fn readmit(&mut self, connection: u32) {
+        let Some(home) = self.connections.get_mut(&connection) else {
+            return;
+        };
+        let room = home.limit.saturating_sub(home.running);
+        for _ in 0..room {
+            let Some(((by_schedule, due, unit), ())) = home.aside.pop_first() else {
+                return;
+            };
+            if by_schedule {
+                self.due.insert((due, unit));
+            } else {
+                self.asked.push_front(unit);
+            }
+        }
+    }
+
+    /// When the next unit falls due, if nothing else happens.
+    pub fn next_due(&self) -> Option<Duration> {
+        if self.asked.is_empty() {
+            self.due.first().map(|(due, _)| *due)
+        } else {
+            Some(Duration::ZERO)
+        }
+    }
+
+    /// Polls in flight.
+    pub fn running(&self) -> usize {
+        self.running
+    }
+
+    /// Is a poll of this unit in flight?
+    pub fn is_running(&self, unit: UnitId) -> bool {
+        self.slots.get(&unit).is_some_and(|slot| slot.running)
+    }
+
+    /// How long the longest-waiting unit has been due: the first sign of a host that does not keep up.
+    pub fn oldest_due(&self, now: Duration) -> Duration {
+        let in_line = self.due.first().map(|(due, _)| *due);
+        let aside = self
+            .connections
+            .values()
+            .filter_map(|home| home.aside.keys().map(|(_, due, _)| *due).min());
+        in_line
+            .into_iter()
+            .chain(aside)
+            .min()
+            .map_or(Duration::ZERO, |due| now.saturating_sub(due))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: fn(u64) -> Duration = Duration::from_secs;
+
+    fn report() -> Report {
+        Report::default()
+    }
+
+    fn queue(units: &[(u64, u64)]) -> Queue {
+        let mut queue = Queue::default();
+        for (unit, due) in units {
+            queue.place(UnitId(*unit), 0, Some(S(*due)));
+        }
+        queue
+    }
+
+    fn next(queue: &mut Queue, now: u64) -> Option<u64> {
+        queue.next(S(now)).map(|turn| turn.unit.0)
+    }
+
+    #[test]
+    fn units_come_in_the_order_of_their_due_times() {
+        let mut queue = queue(&[(1, 30), (2, 10), (3, 20)]);
+        assert_eq!(next(&mut queue, 5), None);
+        assert_eq!(next(&mut queue, 20), Some(2));
+        assert_eq!(next(&mut queue, 20), Some(3));
+        assert_eq!(next(&mut queue, 20), None);
+        assert_eq!(queue.next_due(), Some(S(30)));
+    }
+
+    #[test]
+    fn case_033_a_unit_in_flight_is_not_started_again() {
+        let mut queue = queue(&[(1, 0)]);
+        assert_eq!(next(&mut queue, 1), Some(1));
+        queue.place(UnitId(1), 0, Some(S(2)));
+        assert_eq!(next(&mut queue, 60), None);
+        queue.finished(UnitId(1), Some(S(70)), &report());
+        assert_eq!(next(&mut queue, 70), Some(1));
+    }
+
+    #[test]
+    fn case_035_requests_during_a_poll_join_it() {
+        let mut queue = queue(&[(1, 0)]);
+        assert_eq!(next(&mut queue, 0), Some(1));
+        let waiters: Vec<_> = (0..3)
+            .map(|_| {
+                let (sender, receiver) = oneshot::channel();
+                assert_eq!(queue.ask(UnitId(1), Reason::SyncNow, Some(sender)), Asked::Joined);
+                receiver
+            })
+            .collect();
+        assert_eq!(next(&mut queue, 1), None);
+        queue.finished(UnitId(1), None, &report());
+        for mut waiter in waiters {
+            assert!(waiter.try_recv().is_ok());
+        }
+        assert_eq!(next(&mut queue, 1), None, "one poll answered all of them");
+    }
+
+    #[test]
+    fn a_resync_asked_for_during_a_poll_follows_it() {
+        let mut queue = queue(&[(1, 0)]);
+        assert_eq!(next(&mut queue, 0), Some(1));
+        let (sender, mut receiver) = oneshot::channel();
+        assert_eq!(queue.ask(UnitId(1), Reason::Resync, Some(sender)), Asked::Queued);
+        queue.finished(UnitId(1), Some(S(100)), &report());
+        assert!(receiver.try_recv().is_err());
+        let turn = queue.next(S(1)).expect("the resync's turn");
+        assert_eq!(turn.reason, Reason::Resync);
+        queue.finished(UnitId(1), Some(S(100)), &report());
+        assert!(receiver.try_recv().is_ok());
+        assert_eq!(next(&mut queue, 50), None, "and the unit keeps one place in line");
+    }
+
+    #[test]
+    fn a_person_goes_first() {
+        let mut queue = queue(&[(1, 0), (2, 100)]);
+        assert_eq!(queue.ask(UnitId(2), Reason::SyncNow, None), Asked::Queued);
+        assert_eq!(next(&mut queue, 5), Some(2));
+        assert_eq!(next(&mut queue, 5), Some(1));
+        assert_eq!(queue.ask(UnitId(9), Reason::SyncNow, None), Asked::Unknown);
+    }
+
+    #[test]
+    fn a_connection_at_its_limit_makes_its_units_stand_aside() {
+        let mut queue = queue(&[(1, 0), (2, 1), (3, 2)]);
+        queue.limit(0, 1);
+        queue.place(UnitId(4), 1, Some(S(3)));
+        assert_eq!(next(&mut queue, 10), Some(1));
+        assert_eq!(next(&mut queue, 10), Some(4), "another connection goes on");
+        assert_eq!(next(&mut queue, 10), None);
+        assert_eq!(queue.oldest_due(S(10)), S(9));
+        queue.finished(UnitId(1), None, &report());
+        assert_eq!(next(&mut queue, 10), Some(2), "in the order of their turns");
+        assert_eq!(next(&mut queue, 10), None);
+    }
+
+    #[test]
+    fn a_removed_unit_is_gone_even_after_its_poll() {
+        let mut queue = queue(&[(1, 0), (2, 0)]);
+        assert_eq!(next(&mut queue, 0), Some(1));
+        queue.remove(UnitId(1));
+        queue.remove(UnitId(2));
+        queue.finished(UnitId(1), Some(S(5)), &report());
+        assert_eq!(next(&mut queue, 100), None);
+        assert!(!queue.contains(UnitId(1)));
+        assert_eq!(queue.running(), 0);
+    }
+}
