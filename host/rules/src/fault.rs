@@ -14,16 +14,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::backoff::Backoff;
 use crate::model::{Class, Duration, Fault, Timestamp};
+use crate::wait::{self, Source, Wait};
 
 pub use status::{Signals, default_class, default_scope, says_limit};
 
 /// How often an unmapped answer is tried again before it is shown to a person.
 pub const UNKNOWN_TRIES: u32 = 3;
-/// The least wait after a refusal of the penalty kind (403 with a limit in words, no number), in ms. Such a
-/// vendor counts quiet seconds, and each early call starts the count anew.
-pub const PENALTY_FLOOR: Duration = 60_000;
-/// A wait longer than this is kept, and told to a person, in ms.
-pub const LONG_WAIT: Duration = 86_400_000;
 /// The least pause before asking again for an answer that is being prepared, in ms.
 const PENDING_FLOOR: Duration = 1_000;
 /// How often a smaller page is tried where the fault itself is permanent.
@@ -72,11 +68,8 @@ pub struct Context {
     pub now: Timestamp,
     /// How long to wait where the vendor named no time.
     pub backoff: Backoff,
-    /// The vendor's own word, already the right one of all that it said, rounded up and with its late jitter.
-    /// 0 is read as none.
-    pub wait: Option<Duration>,
-    /// The least wait where the vendor named no time; [`PENALTY_FLOOR`] for limits of that kind.
-    pub floor: Option<Duration>,
+    /// The vendor's own word ([`wait::vendor_wait`]).
+    pub wait: Option<Wait>,
     /// For a stream whose data expires.
     pub deadline: Option<Deadline>,
 }
@@ -121,20 +114,17 @@ pub enum Decision {
 /// Where the time of a retry comes from; shown in `status` and kept in the poll log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The vendor said so.
-    VendorSaid,
+    /// The vendor asked for it.
+    Vendor(Source),
     /// Full jitter, after this many faults of the class in a row.
     Backoff(u32),
-    /// The least wait after a penalty, and full jitter on top.
-    Penalty(u32),
 }
 
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::VendorSaid => f.write_str("the vendor named the time"),
+            Why::Vendor(source) => f.write_str(source.name()),
             Why::Backoff(attempt) => write!(f, "backoff after attempt {attempt}"),
-            Why::Penalty(attempt) => write!(f, "penalty pause after attempt {attempt}"),
         }
     }
 }
@@ -179,9 +169,9 @@ pub fn decide<R: Rng + ?Sized>(
     history.since.get_or_insert(context.now);
 
     let mut alerts = Vec::new();
-    if let Some(wait) = context.wait.filter(|wait| *wait > LONG_WAIT) {
+    if let Some(wait) = context.wait.filter(|wait| wait.absurd) {
         alerts.push(Alert::LongWait {
-            until: after(context.now, wait),
+            until: after(context.now, wait.ms),
         });
     }
     if let Some(deadline) = context
@@ -217,43 +207,39 @@ pub fn decide<R: Rng + ?Sized>(
 
 /// The same call again: when the vendor says so, else after a backoff.
 fn retry<R: Rng + ?Sized>(context: &Context, attempt: u32, rng: &mut R) -> Decision {
-    if let Some(wait) = vendor_wait(context) {
-        return Decision::Retry {
-            at: after(context.now, wait),
-            why: Why::VendorSaid,
-        };
-    }
     let drawn = context.backoff.draw(attempt, rng);
-    let Some(floor) = context.floor else {
-        return Decision::Retry {
-            at: after(context.now, drawn),
-            why: Why::Backoff(attempt),
-        };
-    };
-    // The floor grows like the backoff does, up to the same cap, but not below itself.
-    let doublings = attempt.saturating_sub(1).min(16);
-    let grown = floor
-        .saturating_mul(1 << doublings)
-        .min(context.backoff.cap().max(floor));
     Decision::Retry {
-        at: after(context.now, grown.saturating_add(drawn)),
-        why: Why::Penalty(attempt),
+        at: due(context, drawn, attempt, rng),
+        why: match context.wait {
+            Some(wait) => Why::Vendor(wait.source),
+            None => Why::Backoff(attempt),
+        },
     }
 }
 
 /// At once the first time; a position that is lost again and again must not become a hot loop.
 fn walk_again<R: Rng + ?Sized>(context: &Context, attempt: u32, rng: &mut R) -> Timestamp {
-    let wait = vendor_wait(context).unwrap_or_else(|| match attempt {
+    let drawn = match attempt {
         0 | 1 => 0,
         again => context.backoff.draw(again - 1, rng),
-    });
-    after(context.now, wait)
+    };
+    due(context, drawn, attempt, rng)
 }
 
 fn ask_again<R: Rng + ?Sized>(context: &Context, attempt: u32, rng: &mut R) -> Timestamp {
-    let wait = vendor_wait(context)
-        .unwrap_or_else(|| context.backoff.draw(attempt, rng).max(PENDING_FLOOR));
-    after(context.now, wait)
+    let drawn = context.backoff.draw(attempt, rng).max(PENDING_FLOOR);
+    due(context, drawn, attempt, rng)
+}
+
+/// The vendor's time if it named one, else the backoff that was drawn.
+fn due<R: Rng + ?Sized>(
+    context: &Context,
+    drawn: Duration,
+    attempt: u32,
+    rng: &mut R,
+) -> Timestamp {
+    let repeats = attempt.saturating_sub(1);
+    after(context.now, wait::due_in(context.wait, drawn, repeats, rng))
 }
 
 /// Turns a plain repetition into one with smaller pages, where the connector knows that these will do.
@@ -275,10 +261,6 @@ fn smaller_page<R: Rng + ?Sized>(
         },
         other => other,
     }
-}
-
-fn vendor_wait(context: &Context) -> Option<Duration> {
-    context.wait.filter(|wait| *wait > 0)
 }
 
 fn after(now: Timestamp, wait: Duration) -> Timestamp {

@@ -271,7 +271,7 @@ pub fn next_due(span: Span, interval: Duration, pause: Duration) -> Due {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
     use super::*;
 
@@ -507,10 +507,10 @@ mod tests {
             min in 1_u64..10_000_000,
             more in 0_u64..10_000_000,
             freshness in proptest::option::of(1_u64..10_000_000),
-            reset: bool,
-            current: u64,
-            consecutive_empties: u32,
-            found in 0..3,
+            reset in any::<bool>(),
+            current in any::<u64>(),
+            consecutive_empties in any::<u32>(),
+            found in 0_usize..3,
             vendor in proptest::option::of(0_u64..100_000_000),
         ) {
             let strategy = if reset { Strategy::Reset } else { Strategy::Yield };

@@ -20,7 +20,8 @@ pub struct Signals {
 /// its body could not be used.
 pub fn default_class(status: u16, signals: Signals) -> Class {
     // 401 is about who asks, whatever else it says; a 404 that speaks of limits speaks of its own.
-    let limited = signals.limit && matches!(status, 400 | 402 | 403 | 406 | 409 | 413 | 423 | 500..=599);
+    let limited =
+        signals.limit && matches!(status, 400 | 402 | 403 | 406 | 409 | 413 | 423 | 500..=599);
     match status {
         _ if limited => Class::RateLimited,
         202 => Class::Pending,
@@ -34,7 +35,11 @@ pub fn default_class(status: u16, signals: Signals) -> Class {
         // A proxy's or a captive portal's word, not the vendor's: never a reason to sign in again.
         407 | 511 => Class::Temporary,
         400 | 402..=406 | 411..=418 | 422 | 426 | 428 | 431 | 450 | 451 | 494..=497 => {
-            if status == 418 { Class::Unknown } else { Class::Permanent }
+            if status == 418 {
+                Class::Unknown
+            } else {
+                Class::Permanent
+            }
         }
         408 | 409 | 421 | 423..=425 | 444 | 449 | 460 | 477 | 499 => Class::Temporary,
         410 => Class::PositionLost,
@@ -104,18 +109,26 @@ mod tests {
         let table: [(Class, &[u16]); 8] = [
             (Pending, &[202]),
             (Incomplete, &[200, 201, 204, 206]),
-            (Permanent, &[400, 402, 403, 404, 405, 406, 411, 413, 414, 415, 422, 426, 428, 431, 451]),
+            (
+                Permanent,
+                &[
+                    400, 402, 403, 404, 405, 406, 411, 413, 414, 415, 422, 426, 428, 431, 451,
+                ],
+            ),
             (AuthExpired, &[401, 440, 498]),
             (
                 Temporary,
                 &[
-                    407, 408, 409, 421, 423, 424, 425, 477, 500, 501, 502, 503, 504, 507, 511, 520, 521, 522,
-                    523, 524, 525, 526, 527, 529, 530, 599,
+                    407, 408, 409, 421, 423, 424, 425, 477, 500, 501, 502, 503, 504, 507, 511, 520,
+                    521, 522, 523, 524, 525, 526, 527, 529, 530, 599,
                 ],
             ),
             (PositionLost, &[410]),
             (RateLimited, &[420, 429, 430, 509]),
-            (Unknown, &[0, 100, 301, 302, 304, 399, 418, 419, 452, 470, 600, 999]),
+            (
+                Unknown,
+                &[0, 100, 301, 302, 304, 399, 418, 419, 452, 470, 600, 999],
+            ),
         ];
         for (class, statuses) in table {
             for status in statuses {
@@ -149,7 +162,10 @@ mod tests {
     fn case_131_no_outage_is_an_auth_fault() {
         for status in [200, 500, 502, 503, 504, 511, 520, 530] {
             let class = default_class(status, PLAIN);
-            assert!(matches!(class, Class::Temporary | Class::Incomplete), "{status}");
+            assert!(
+                matches!(class, Class::Temporary | Class::Incomplete),
+                "{status}"
+            );
         }
     }
 

@@ -193,7 +193,7 @@ fn case_071_an_outage_is_caught_up_in_windows_that_the_vendor_answers() {
     };
     let records: Vec<_> = (0..72).map(|n| NOW - 3 * DAY + n * HOUR + MINUTE).collect();
     let mut asked = ask(Some(NOW - 3 * DAY));
-    let (mut got, mut polls) = (std::collections::BTreeSet::new(), 0);
+    let (mut got, mut polls) = (std::collections::BTreeSet::<i64>::new(), 0);
     loop {
         let planned = plan(&narrow, &asked);
         let since = planned.window.since.unwrap();
@@ -204,8 +204,13 @@ fn case_071_an_outage_is_caught_up_in_windows_that_the_vendor_answers() {
             .filter(|at| since <= *at && *at < planned.window.until)
             .collect();
         got.extend(&page);
-        asked.watermark =
-            advance_watermark(asked.watermark, &newest(&page, NOW), &planned.window, planned.capped, NOW);
+        asked.watermark = advance_watermark(
+            asked.watermark,
+            &newest(&page, NOW),
+            &planned.window,
+            planned.capped,
+            NOW,
+        );
         asked.resume = planned.resume;
         polls += 1;
         if planned.resume.is_none() {
@@ -240,11 +245,23 @@ fn three_empty_days_do_not_hold_the_watermark_back() {
     };
     let planned = plan(&narrow, &ask(Some(NOW - 3 * DAY)));
     assert!(planned.capped);
-    let moved = advance_watermark(Some(NOW - 3 * DAY), &Newest::default(), &planned.window, planned.capped, NOW);
+    let moved = advance_watermark(
+        Some(NOW - 3 * DAY),
+        &Newest::default(),
+        &planned.window,
+        planned.capped,
+        NOW,
+    );
     assert_eq!(moved, Some(planned.window.until));
     // An uncapped window proves nothing by being empty, and loses nothing by standing still.
     let wide = plan(&stream(), &ask(Some(NOW - 3 * DAY)));
-    let stays = advance_watermark(Some(NOW - 3 * DAY), &Newest::default(), &wide.window, wide.capped, NOW);
+    let stays = advance_watermark(
+        Some(NOW - 3 * DAY),
+        &Newest::default(),
+        &wide.window,
+        wide.capped,
+        NOW,
+    );
     assert_eq!(stays, Some(NOW - 3 * DAY));
 }
 
@@ -278,8 +295,14 @@ fn case_051_a_stamp_from_the_future_does_not_drag_the_watermark_along() {
     let p2 = NOW + 31 * DAY;
     let mut seen = Newest::default();
     assert!(!seen.observe(p1, NOW, FUTURE_ALLOWANCE));
-    assert!(seen.observe(p2, NOW, FUTURE_ALLOWANCE), "the first is worth a warning");
-    assert!(!seen.observe(p2 + 1, NOW, FUTURE_ALLOWANCE), "and is warned of once");
+    assert!(
+        seen.observe(p2, NOW, FUTURE_ALLOWANCE),
+        "the first is worth a warning"
+    );
+    assert!(
+        !seen.observe(p2 + 1, NOW, FUTURE_ALLOWANCE),
+        "and is warned of once"
+    );
     assert_eq!((seen.future, seen.future_count), (Some(p2), 2));
     let planned = plan(&stream(), &ask(None));
     let mark = advance_watermark(None, &seen, &planned.window, planned.capped, NOW);
@@ -314,7 +337,13 @@ fn case_053_a_record_without_a_stamp_moves_nothing() {
     );
     assert_eq!(mark, Some(NOW - 5));
     // A zero date that a connector read as 1970 moves nothing back either.
-    let mark = advance_watermark(mark, &newest(&[0], NOW), &planned.window, planned.capped, NOW);
+    let mark = advance_watermark(
+        mark,
+        &newest(&[0], NOW),
+        &planned.window,
+        planned.capped,
+        NOW,
+    );
     assert_eq!(mark, Some(NOW - 5));
 }
 
@@ -340,7 +369,13 @@ fn case_063_the_watermark_is_never_newer_than_what_was_received() {
     let planned = plan(&stream(), &ask(Some(NOW - 6 * HOUR)));
     assert_eq!(planned.window.until, NOW);
     let received = newest(&[NOW - 5 * HOUR], NOW);
-    let mark = advance_watermark(Some(NOW - 6 * HOUR), &received, &planned.window, planned.capped, NOW);
+    let mark = advance_watermark(
+        Some(NOW - 6 * HOUR),
+        &received,
+        &planned.window,
+        planned.capped,
+        NOW,
+    );
     assert_eq!(mark, Some(NOW - 5 * HOUR));
 }
 
@@ -348,7 +383,13 @@ fn case_063_the_watermark_is_never_newer_than_what_was_received() {
 fn the_watermark_never_goes_back() {
     let planned = plan(&stream(), &ask(Some(NOW - MINUTE)));
     let older = newest(&[NOW - 90_000], NOW);
-    let mark = advance_watermark(Some(NOW - MINUTE), &older, &planned.window, planned.capped, NOW);
+    let mark = advance_watermark(
+        Some(NOW - MINUTE),
+        &older,
+        &planned.window,
+        planned.capped,
+        NOW,
+    );
     assert_eq!(mark, Some(NOW - MINUTE));
 }
 
@@ -389,10 +430,19 @@ fn case_065_ties_and_other_orders_are_no_inversion() {
 fn case_067_the_watermark_is_the_maximum_not_the_last() {
     let (t1, t2, t3) = (NOW - 30_000, NOW - 20_000, NOW - 10_000);
     let planned = plan(&stream(), &ask(None));
-    let mark = advance_watermark(None, &newest(&[t3, t1, t2], NOW), &planned.window, planned.capped, NOW);
+    let mark = advance_watermark(
+        None,
+        &newest(&[t3, t1, t2], NOW),
+        &planned.window,
+        planned.capped,
+        NOW,
+    );
     assert_eq!(mark, Some(t3));
     let next = plan(&stream(), &ask(mark));
-    assert!(next.window.since < Some(t2), "r4 at T2 lies inside the overlap");
+    assert!(
+        next.window.since < Some(t2),
+        "r4 at T2 lies inside the overlap"
+    );
 }
 
 #[test]
@@ -404,7 +454,13 @@ fn what_lies_beyond_the_window_was_seen_by_chance() {
         },
         ..plan(&stream(), &ask(None))
     };
-    let mark = advance_watermark(None, &newest(&[NOW - 1], NOW), &planned.window, planned.capped, NOW);
+    let mark = advance_watermark(
+        None,
+        &newest(&[NOW - 1], NOW),
+        &planned.window,
+        planned.capped,
+        NOW,
+    );
     assert_eq!(mark, Some(NOW - MINUTE));
 }
 
