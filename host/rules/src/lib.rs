@@ -6,7 +6,43 @@
 //! | file | rule |
 //! | --- | --- |
 //! | [`model`] | the vocabulary that the rules share |
+//! | [`canonical`], [`json_pointer`] | one record, one hash: what counts as a change |
+//! | [`http_date`], [`retry_after`], [`limits`] | what a vendor's headers say about time and limits |
+//! | [`wait`] | how long to stay away after an answer that failed |
+//! | [`interval`] | how long until the next poll, and on which grid |
+//! | [`window`] | which part of a stream to ask for, and how far the watermark may follow |
+//! | [`overlap`] | how far before the watermark a window begins, from measured lag |
+//! | [`coverage`] | what has been walked, and what is missing between |
+//! | [`fault`] | what becomes of a unit after a failure |
+//! | [`backoff`] | how long to wait where the vendor named no time: full jitter |
+//! | [`miad`] | the interval for a vendor without published limits, from its latency |
+//! | [`conditional`] | when to ask for a 304, and when to believe it |
+//! | [`lease`] | one poll of a unit at a time |
+//! | [`stagger`] | first starts, spread |
+//! | [`quiet`] | hours without calls, and requests that were just made |
+//! | [`walk`] | one pass over a window: its steps, and the guard against loops |
+//! | [`unit`] | what is remembered of a unit, and what becomes of it when a poll ends |
+//! | [`clock_skew`] | the vendor's clock, from its `Date` |
 
+pub mod backoff;
+pub mod canonical;
+pub mod clock_skew;
+pub mod conditional;
+pub mod coverage;
+pub mod fault;
+pub mod http_date;
+pub mod interval;
+pub mod json_pointer;
+pub mod limits;
+pub mod lease;
+pub mod miad;
 pub mod model;
+mod moment;
+pub mod overlap;
+pub mod quiet;
+pub mod retry_after;
+pub mod stagger;
 pub mod unit;
+pub mod wait;
 pub mod walk;
+pub mod window;
