@@ -6,7 +6,7 @@
 //!
 //! The lags of backfills and first syncs are ages, not lags, and don't count; nor does the time during which
 //! this host did not ask. The history is two log-scaled histograms that take turns, so that a bad day is
-//! forgotten; counts are kept for buckets in use alone, some 200 bytes a unit.
+//! forgotten; counts are kept for buckets in use alone, a few hundred bytes a unit.
 
 use serde::{Deserialize, Serialize};
 
