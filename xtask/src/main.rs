@@ -1,2 +1,28 @@
-//! The README's commands.
-fn main() {}
+//! The README's commands: one file per subcommand, and what they share.
+
+mod build;
+mod cargo;
+mod component;
+mod wasm_target;
+
+use clap::{Parser, Subcommand};
+
+/// Builds, tries, tests and measures weir.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Build the host, and all connectors into dist/connectors
+    Build(build::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Build(args) => build::run(&args),
+    }
+}
