@@ -1,0 +1,208 @@
+//! `weir.toml`: what is polled, as whom, how often, and where the records go.
+//!
+//! Promises: every mistake of a file is told in one go, each with its line, its key, its value, what is allowed and
+//! an example. Nothing is guessed: a key that is not known, a duration without a unit, a variable that is not set is
+//! an error. Paths are read from the folder of the file. Secrets come by reference and are shown to nobody.
+//!
+//! Refuses: to start with half of a configuration. A reload that fails changes nothing.
+//!
+//! | table | type |
+//! | --- | --- |
+//! | `[host]` | [`Host`] |
+//! | `[connection.NAME]` | [`Connection`] |
+//! | `[connection.NAME.streams.STREAM]` | [`StreamSettings`] |
+//! | `[sink.NAME]` | [`SinkConfig`] |
+
+mod auth;
+mod connection;
+mod error;
+mod host;
+mod reader;
+mod schema;
+mod secret;
+mod sink;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod units;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use toml::de::DeTable;
+
+pub use auth::Auth;
+pub use connection::Connection;
+pub use error::{ConfigError, ConfigErrors, Source, nearest};
+pub use host::{Host, Timeouts};
+pub use schema::validate_connector_config;
+pub use secret::{Secret, SecretSource};
+pub use sink::{Every, Rotate, SinkConfig};
+pub use stream::{Backoff, Interval, Overlap, Priority, Strategy, StreamSettings};
+
+use error::suggest;
+use reader::{Entry, Env, Report, Section};
+
+/// A whole configuration, checked. Parts compare with `==`, so a reload sees what changed.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `[host]`.
+    pub host: Host,
+    /// `[connection.NAME]`, by name.
+    pub connections: BTreeMap<String, Connection>,
+    /// `[sink.NAME]`, by name; stdout when none is configured.
+    pub sinks: BTreeMap<String, SinkConfig>,
+    /// What is allowed and unwise.
+    pub warnings: Vec<ConfigError>,
+    /// Where each key stands.
+    pub source: Source,
+}
+
+/// Reads and checks a configuration file; environment variables are those of this process.
+pub fn load(path: &Path) -> Result<Config, ConfigErrors> {
+    load_with(path, &|name| std::env::var(name).ok())
+}
+
+/// As [`load`], with the environment given.
+pub fn load_with(
+    path: &Path,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Config, ConfigErrors> {
+    let whole_file = |problem: String, help: &str| {
+        ConfigErrors(vec![ConfigError {
+            file: path.to_owned(),
+            line: None,
+            key: String::new(),
+            value: None,
+            problem,
+            help: help.to_owned(),
+        }])
+    };
+    let bytes = std::fs::read(path).map_err(|error| {
+        whole_file(
+            format!("the configuration cannot be read: {error}"),
+            "create it or name another one with --config",
+        )
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        whole_file(
+            format!("the configuration is not UTF-8: byte {at} is the first that is not"),
+            "save it as UTF-8",
+        )
+    })?;
+    parse(path, &text, env)
+}
+
+fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, ConfigErrors> {
+    let mut report = Report::new(path, text, env);
+    let (document, syntax) = DeTable::parse_recoverable(text);
+    if !syntax.is_empty() {
+        return Err(ConfigErrors(
+            syntax
+                .iter()
+                .map(|error| syntax_error(error, text, &report))
+                .collect(),
+        ));
+    }
+
+    let mut root = Section::root(&document);
+    let host = root
+        .get(&mut report, "host")
+        .and_then(|at| at.section(&mut report, "example: [host]"))
+        .map(|section| Host::read(section, &mut report))
+        .unwrap_or_else(|| Host::default_in(&report));
+    let connections = named(
+        root.get(&mut report, "connection"),
+        &mut report,
+        "example: [connection.shop]",
+        Connection::read,
+    );
+    let mut sinks = named(
+        root.get(&mut report, "sink"),
+        &mut report,
+        "example: [sink.main]",
+        SinkConfig::read,
+    );
+    if sinks.is_empty() {
+        sinks.insert("stdout".to_owned(), SinkConfig::Stdout);
+    }
+    root.finish(&mut report);
+
+    if report.errors.is_empty() {
+        Ok(Config {
+            host,
+            connections,
+            sinks,
+            warnings: report.warnings,
+            source: report.source,
+        })
+    } else {
+        report.errors.sort_by_key(|error| error.line);
+        Err(ConfigErrors(report.errors))
+    }
+}
+
+/// A table of named tables.
+fn named<T>(
+    at: Option<Entry<'_>>,
+    report: &mut Report<'_>,
+    help: &str,
+    read: fn(Section<'_>, &mut Report<'_>) -> Option<T>,
+) -> BTreeMap<String, T> {
+    let mut all = BTreeMap::new();
+    let Some(section) = at.and_then(|at| at.section(report, help)) else {
+        return all;
+    };
+    for (name, at) in section.entries(report) {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
+        if name.is_empty() || !name.chars().all(plain) {
+            report.complain(&at, "is not a name", "allowed: a-z, 0-9, _ and -; example: shop-eu");
+        }
+        if let Some(section) = at.section(report, help)
+            && let Some(value) = read(section, report)
+        {
+            all.insert(name.to_owned(), value);
+        }
+    }
+    all
+}
+
+/// A mistake in the TOML itself. The parser's own text would quote the line, which may hold a secret.
+fn syntax_error(error: &toml::de::Error, text: &str, report: &Report<'_>) -> ConfigError {
+    let span = error.span().unwrap_or(0..0);
+    let line = report.line(span.start);
+    let message = error.message();
+    let (key, problem, help) = if message.starts_with("duplicate key") {
+        let written = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim();
+        // A header says which table; of a plain line only the key is safe to show.
+        let key = match written.strip_prefix('[') {
+            Some(header) => header.split(']').next().unwrap_or_default().trim_matches('[').to_owned(),
+            None => text.get(span).unwrap_or_default().to_owned(),
+        };
+        (
+            key,
+            "is defined a second time here".to_owned(),
+            "give one of the two another name, or join them".to_owned(),
+        )
+    } else {
+        (
+            String::new(),
+            format!("this is not TOML: {message}"),
+            "strings need quotes, tables are written [connection.shop]".to_owned(),
+        )
+    };
+    ConfigError {
+        file: report.source.file.clone(),
+        line: Some(line),
+        key,
+        value: None,
+        problem,
+        help,
+    }
+}
+
+/// Explains an unknown name with the names that there are: for connectors, connections and streams.
+pub fn suggest_name(name: &str, known: &[&str]) -> String {
+    suggest(name, known)
+}

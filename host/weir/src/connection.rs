@@ -1,0 +1,252 @@
+//! A connection, ready to poll: its configuration put together with what its connector says of itself.
+//!
+//! Made once, when the configuration or the connector changes; shared by all of its polls. A poll holds the one
+//! that it began with, connector included, so that nothing changes under it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use weir_rules::backoff::{self, Backoff};
+use weir_rules::canonical::Digester;
+use weir_rules::interval::{Interval, Strategy};
+use weir_rules::model;
+use weir_rules::overlap::Overlap;
+use weir_rules::unit::Settings;
+use weir_runtime::Connector;
+use weir_runtime::contract::{self, AuthScheme, Descriptor};
+
+use crate::config;
+use crate::http::credentials::{self, Credential};
+use crate::http::guard::Origin;
+use crate::http::redact::Redactor;
+
+/// A connection that can be polled.
+pub struct Connection {
+    /// Its name in `weir.toml`.
+    pub name: String,
+    /// Its connector, as it was when the connection was made ready.
+    pub connector: Arc<Connector>,
+    /// The connector's configuration as JSON text.
+    pub config: Arc<str>,
+    /// What the connector says of itself for this configuration.
+    pub descriptor: Descriptor,
+    /// Where it may call, by the connector's id for the place.
+    pub origins: BTreeMap<String, Place>,
+    /// The streams that are polled.
+    pub streams: BTreeMap<String, Arc<Stream>>,
+    /// Masks its secrets.
+    pub redactor: Redactor,
+    /// Tells credentials apart: a change of it means that a person has signed in anew.
+    pub fingerprint: String,
+    /// Plain http is allowed beyond loopback.
+    pub allow_http: bool,
+}
+
+/// A place that a connection may call.
+pub struct Place {
+    /// The origin.
+    pub origin: Origin,
+    /// What proves who we are there.
+    pub credential: Credential,
+}
+
+/// A stream of a connection, ready to poll.
+pub struct Stream {
+    /// How it is polled.
+    pub settings: Settings,
+    /// Hashes its records.
+    pub digester: Digester,
+    /// Waits after a fault without the vendor's own word.
+    pub backoff: Backoff,
+    /// Percent of the vendor's quota that is left to others.
+    pub reserve: u8,
+    /// Who goes first when calls are scarce.
+    pub priority: config::Priority,
+}
+
+/// Why a connection can't be polled. The text says what to do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("connection {connection}: {detail}")]
+pub struct ConnectionError {
+    /// The connection.
+    pub connection: String,
+    /// What is wrong, and the way out.
+    pub detail: String,
+}
+
+impl Connection {
+    /// Puts a connection together. Calls the connector, so it belongs on a wasm worker.
+    pub fn ready(
+        name: &str,
+        settings: &config::Connection,
+        connector: Arc<Connector>,
+    ) -> Result<Connection, ConnectionError> {
+        let redactor = credentials::redactor_of(&settings.auth);
+        let wrong = |detail: String| ConnectionError {
+            connection: name.to_owned(),
+            detail: redactor.mask(&detail).into_owned(),
+        };
+        let schema = &connector.descriptor().config_schema;
+        if let Err(errors) = config::validate_connector_config(schema, &settings.config, name) {
+            let mut text = String::new();
+            for error in errors {
+                // Writing to a string can't fail.
+                let _ = write!(text, "{}{error}", if text.is_empty() { "" } else { "; " });
+            }
+            return Err(wrong(text));
+        }
+        let descriptor = match connector.describe_for(&settings.config) {
+            Ok(Ok(descriptor)) => descriptor,
+            Ok(Err(fault)) => {
+                return Err(wrong(format!(
+                    "connector {} does not accept its config: {}",
+                    connector.name(),
+                    fault.message
+                )));
+            }
+            Err(error) => return Err(wrong(error.to_string())),
+        };
+        let values = serde_json::from_str(&settings.config)
+            .map_err(|error| wrong(format!("config is not JSON: {error}")))?;
+
+        let mut origins = BTreeMap::new();
+        for declared in &descriptor.origins {
+            let origin = Origin::new(
+                &declared.url,
+                &values,
+                settings.allow_private,
+                settings.allow_http,
+            )
+            .map_err(|error| wrong(error.to_string()))?;
+            let schemes: Vec<_> = declared.auth.iter().map(scheme).collect();
+            let credential = Credential::new(&settings.auth, &schemes)
+                .map_err(|error| wrong(error.to_string()))?;
+            origins.insert(declared.id.clone(), Place { origin, credential });
+        }
+
+        let mut streams = BTreeMap::new();
+        for declared in &descriptor.streams {
+            let Some(wanted) = settings.stream(&declared.name) else {
+                continue;
+            };
+            if declared.parent.is_some() {
+                return Err(wrong(format!(
+                    "stream {} is polled once per record of another stream, which this version of weir does not \
+                     do: leave it out with `streams.{} = {{ enabled = false }}`",
+                    declared.name, declared.name
+                )));
+            }
+            let stream = Stream::ready(declared, wanted, &descriptor.pacing).map_err(|detail| {
+                wrong(format!("streams.{}: {detail}", declared.name))
+            })?;
+            streams.insert(declared.name.clone(), Arc::new(stream));
+        }
+        if let Some(named) = &settings.streams {
+            let known: Vec<&str> = descriptor.streams.iter().map(|s| s.name.as_str()).collect();
+            if let Some(unknown) = named.keys().find(|name| !known.contains(&name.as_str())) {
+                return Err(wrong(format!(
+                    "streams.{unknown}: connector {} has no such stream{}",
+                    connector.name(),
+                    config::suggest_name(unknown, &known)
+                )));
+            }
+        }
+        let fingerprint = origins
+            .values()
+            .map(|place| place.credential.fingerprint())
+            .find(|fingerprint| *fingerprint != "none")
+            .unwrap_or("none")
+            .to_owned();
+        Ok(Connection {
+            name: name.to_owned(),
+            config: settings.config.clone(),
+            allow_http: settings.allow_http,
+            connector,
+            descriptor,
+            origins,
+            streams,
+            redactor,
+            fingerprint,
+        })
+    }
+
+    /// Polls of it that may be in flight at once.
+    pub fn concurrency(&self) -> usize {
+        self.descriptor
+            .pacing
+            .concurrency
+            .map_or(usize::MAX, |polls| polls.max(1) as usize)
+    }
+}
+
+impl Stream {
+    fn ready(
+        declared: &contract::Stream,
+        wanted: &config::StreamSettings,
+        pacing: &contract::Pacing,
+    ) -> Result<Stream, String> {
+        let mut stream = model::Stream::from(declared);
+        stream.volatile.extend(wanted.volatile.iter().cloned());
+        if let Some(size) = wanted.page_size {
+            stream.page_size = size;
+        }
+        stream.settle = wanted.settle.or(stream.settle);
+        let digester = Digester::new(&stream.volatile, &stream.required)
+            .map_err(|error| format!("volatile: {error}"))?;
+
+        let defaults = Interval::default();
+        let min = wanted.interval.min.or(pacing.min_interval);
+        let max = wanted.interval.max.or(pacing.max_interval);
+        let min = min.unwrap_or(defaults.min.min(max.unwrap_or(defaults.min)));
+        let interval = Interval {
+            min,
+            max: max.unwrap_or(defaults.max).max(min),
+            strategy: match wanted.interval.strategy {
+                config::Strategy::Yield => Strategy::Yield,
+                config::Strategy::Reset => Strategy::Reset,
+            },
+            freshness: wanted.freshness,
+        };
+        interval.check().map_err(|error| error.to_string())?;
+
+        let base = wanted.backoff.base.unwrap_or(backoff::BASE);
+        let cap = wanted.backoff.cap.or(pacing.backoff_cap).unwrap_or(backoff::CAP);
+        let backoff = Backoff::new(base.min(cap), cap).map_err(|error| error.to_string())?;
+
+        let mut overlap = Overlap::default();
+        let mut fixed_overlap = None;
+        match wanted.overlap {
+            config::Overlap::Floor(Some(floor)) => overlap.floor = floor,
+            config::Overlap::Floor(None) => {}
+            config::Overlap::Fixed(fixed) => fixed_overlap = Some(fixed),
+        }
+        // Two records within one tick of the vendor's clock can't be told apart.
+        overlap.floor = overlap.floor.max(stream.granularity);
+        Ok(Stream {
+            settings: Settings {
+                stream,
+                interval,
+                overlap,
+                fixed_overlap,
+                start: wanted.start,
+                unpublished_limits: pacing.unpublished_limits,
+            },
+            digester,
+            backoff,
+            reserve: wanted.reserve,
+            priority: wanted.priority,
+        })
+    }
+}
+
+fn scheme(declared: &AuthScheme) -> credentials::AuthScheme {
+    match declared {
+        AuthScheme::None => credentials::AuthScheme::None,
+        AuthScheme::Bearer => credentials::AuthScheme::Bearer,
+        AuthScheme::Basic => credentials::AuthScheme::Basic,
+        AuthScheme::Header(name) => credentials::AuthScheme::Header(name.clone()),
+        AuthScheme::Query(name) => credentials::AuthScheme::Query(name.clone()),
+        AuthScheme::Oauth2(_) => credentials::AuthScheme::OAuth2,
+    }
+}

@@ -1,0 +1,375 @@
+//! A host: the store, the connectors, the connections, and what runs between them.
+//!
+//! `weir run` runs one; a verb that finds no running host opens one for itself, answers its own request with it,
+//! and closes it. The store's lock sees to it that there is one at a time.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use weir_rules::model::Timestamp;
+use weir_rules::stagger;
+use weir_runtime::{Limits, Runtime, RuntimeConfig, RuntimeError};
+
+use crate::catalogue::{Catalogue, CatalogueError};
+use crate::clock::{Clock, SystemClock};
+use crate::config::{self, Config};
+use crate::connection::{Connection, ConnectionError};
+use crate::http::Transport;
+use crate::http::client::HttpClient;
+use crate::poll::Ledger;
+use crate::schedule::{self, Scheduler};
+use crate::sign_in::SignIn;
+use crate::stop::Stop;
+use crate::store::{RedbStore, Store, StoreError, StoreOptions, UnitId, UnitKey, UnitRow};
+
+/// Everything that a poll, a verb or a loop needs.
+pub struct Host {
+    /// The configuration that it was started with.
+    pub config: Config,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// What survives a crash.
+    pub store: Arc<dyn Store>,
+    /// The way to vendors.
+    pub transport: Arc<dyn Transport>,
+    /// Runs connectors.
+    pub runtime: Arc<Runtime>,
+    /// The connectors' directory.
+    pub catalogue: Arc<Catalogue>,
+    /// The connections that are ready to poll, and why others are not.
+    pub connections: Connections,
+    /// Budgets, in memory.
+    pub ledger: Ledger,
+    /// Connections that wait for a person.
+    pub sign_in: SignIn,
+    /// The due queue.
+    pub scheduler: Scheduler,
+    /// Told when the host is to stop.
+    pub stop: Stop,
+}
+
+/// Why a host can't be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The wasm engine.
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    /// The connectors' directory.
+    #[error(transparent)]
+    Catalogue(#[from] CatalogueError),
+    /// The data directory.
+    #[error("data directory {}: {source}", .path.display())]
+    Data {
+        /// The directory.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The HTTP client.
+    #[error("HTTP client: {0}")]
+    Http(String),
+}
+
+/// The seams that a test or a simulation replaces.
+pub struct Parts {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// What survives a crash.
+    pub store: Arc<dyn Store>,
+    /// The way to vendors.
+    pub transport: Arc<dyn Transport>,
+    /// Runs connectors.
+    pub runtime: Arc<Runtime>,
+}
+
+/// The connections of a host.
+#[derive(Default)]
+pub struct Connections {
+    all: ArcSwap<BTreeMap<String, Slot>>,
+}
+
+#[derive(Clone)]
+struct Slot {
+    /// Tells the due queue which units share calls.
+    number: u32,
+    state: Result<Arc<Connection>, String>,
+}
+
+impl Connections {
+    /// The connection, if it is ready.
+    pub fn get(&self, name: &str) -> Option<Arc<Connection>> {
+        self.all.load().get(name)?.state.clone().ok()
+    }
+
+    /// Every connection: ready, or why it is not.
+    pub fn all(&self) -> Vec<(String, Result<Arc<Connection>, String>)> {
+        let all = self.all.load();
+        all.iter()
+            .map(|(name, slot)| (name.clone(), slot.state.clone()))
+            .collect()
+    }
+
+    fn set(&self, name: &str, state: Result<Arc<Connection>, String>) -> u32 {
+        let mut number = 0;
+        self.all.rcu(|all| {
+            let mut all = BTreeMap::clone(all);
+            number = all.get(name).map_or(all.len() as u32, |slot| slot.number);
+            let slot = Slot {
+                number,
+                state: state.clone(),
+            };
+            all.insert(name.to_owned(), slot);
+            all
+        });
+        number
+    }
+}
+
+impl Host {
+    /// Opens the real thing: the store's file, the compile cache, the network.
+    ///
+    /// # Errors
+    /// [`HostError`]; [`StoreError::InUse`] when another host runs on this data directory.
+    pub fn open(config: Config, stop: Stop) -> Result<Arc<Host>, HostError> {
+        let data = config.host.data.clone();
+        let failed = |source| HostError::Data {
+            path: data.clone(),
+            source,
+        };
+        std::fs::create_dir_all(&data).map_err(failed)?;
+        let store = RedbStore::open(
+            &data.join("weir.redb"),
+            StoreOptions {
+                cache_bytes: config.host.store_cache,
+                ..StoreOptions::default()
+            },
+        )?;
+        let runtime = Runtime::new(RuntimeConfig {
+            cache_dir: Some(data.join("compiled")),
+            workers: config.host.workers,
+            limits: Limits::default(),
+        })?;
+        let transport = HttpClient::new(&config.host)
+            .map_err(|error| HostError::Http(error.to_string()))?;
+        Host::with(
+            config,
+            stop,
+            Parts {
+                clock: Arc::new(SystemClock::new()),
+                store,
+                transport: Arc::new(transport),
+                runtime,
+            },
+        )
+    }
+
+    /// A host out of the given parts.
+    ///
+    /// # Errors
+    /// When the store or the connectors' directory can't be read.
+    pub fn with(config: Config, stop: Stop, parts: Parts) -> Result<Arc<Host>, HostError> {
+        let catalogue = Catalogue::open(&config.host.connectors, parts.runtime.clone())?;
+        let ledger = Ledger::new(parts.store.budgets()?);
+        Ok(Arc::new(Host {
+            scheduler: Scheduler::new(parts.clock.wall()),
+            config,
+            clock: parts.clock,
+            store: parts.store,
+            transport: parts.transport,
+            runtime: parts.runtime,
+            catalogue: Arc::new(catalogue),
+            connections: Connections::default(),
+            ledger,
+            sign_in: SignIn::default(),
+            stop,
+        }))
+    }
+
+    /// Makes every connection of the configuration ready and its units known. `scheduled`: they are placed in the due
+    /// queue by their due times; otherwise only to be asked for.
+    ///
+    /// A connection that can't be made ready is reported and left out; its units keep what is stored of them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn prepare(self: &Arc<Self>, scheduled: bool) -> Result<(), StoreError> {
+        let names: Vec<String> = self.config.connections.keys().cloned().collect();
+        for name in names {
+            self.prepare_connection(&name, scheduled).await?;
+        }
+        Ok(())
+    }
+
+    /// As [`Host::prepare`], for one connection.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn prepare_connection(
+        self: &Arc<Self>,
+        name: &str,
+        scheduled: bool,
+    ) -> Result<(), StoreError> {
+        let Some(settings) = self.config.connections.get(name) else {
+            return Ok(());
+        };
+        let ready = match self.make_ready(name, settings).await {
+            Ok((connection, keys)) => Ok((Arc::new(connection), keys)),
+            Err(error) => {
+                tracing::error!(connection = name, error = error.detail, "the connection is not polled");
+                Err(error.detail)
+            }
+        };
+        let (state, keys) = match ready {
+            Ok((connection, keys)) => (Ok(connection), keys),
+            Err(detail) => (Err(detail), Vec::new()),
+        };
+        if let Ok(connection) = &state {
+            self.sign_in.recall(&*self.store, connection)?;
+        }
+        let number = self.connections.set(name, state.clone());
+        let units = self.ensure_units(keys).await?;
+        self.place(name, number, &units, state.ok().as_deref(), scheduled)
+    }
+
+    async fn make_ready(
+        self: &Arc<Self>,
+        name: &str,
+        settings: &config::Connection,
+    ) -> Result<(Connection, Vec<UnitKey>), ConnectionError> {
+        let wrong = |detail: String| ConnectionError {
+            connection: name.to_owned(),
+            detail,
+        };
+        let connector = self.catalogue.get(&settings.connector).ok_or_else(|| {
+            let names = self.catalogue.names();
+            let known: Vec<&str> = names.iter().map(String::as_str).collect();
+            wrong(format!(
+                "no connector `{}` in {}{}",
+                settings.connector,
+                self.catalogue.dir().display(),
+                config::suggest_name(&settings.connector, &known)
+            ))
+        })?;
+        let owned_name = name.to_owned();
+        let settings = settings.clone();
+        self.runtime
+            .workers()
+            .run(move || {
+                let connection = Connection::ready(&owned_name, &settings, connector)?;
+                let keys = unit_keys(&connection)?;
+                Ok((connection, keys))
+            })
+            .await
+            .map_err(|error| wrong(error.to_string()))?
+    }
+
+    async fn ensure_units(&self, keys: Vec<UnitKey>) -> Result<Vec<UnitRow>, StoreError> {
+        // All are handed over before the first is waited for: new ones share an fsync.
+        let waiting: Vec<_> = keys.iter().map(|key| self.store.ensure_unit(key)).collect();
+        let mut units = Vec::with_capacity(waiting.len());
+        for unit in waiting {
+            units.push(unit.await.unwrap_or(Err(StoreError::Closed))?);
+        }
+        Ok(units)
+    }
+
+    /// Gives the connection's units their places in the due queue, and takes out those that are no more.
+    fn place(
+        &self,
+        name: &str,
+        number: u32,
+        units: &[UnitRow],
+        connection: Option<&Connection>,
+        scheduled: bool,
+    ) -> Result<(), StoreError> {
+        let mut stored = Vec::new();
+        self.store.for_each_unit(&mut |unit| {
+            if unit.key.connection == name {
+                stored.push(unit.id);
+            }
+        })?;
+        let paused = self
+            .config
+            .connections
+            .get(name)
+            .is_some_and(|settings| settings.pause);
+        let needs_sign_in = self.sign_in.needed(name).is_some();
+        let now = self.clock.wall();
+        let mut queue = self.scheduler.queue();
+        if let Some(connection) = connection {
+            queue.limit(number, connection.concurrency());
+        }
+        let here: HashSet<UnitId> = units.iter().map(|unit| unit.id).collect();
+        for id in stored {
+            if !here.contains(&id) {
+                queue.remove(id);
+            }
+        }
+        for unit in units {
+            let rests = paused || needs_sign_in || unit.state.parked.is_some() || !scheduled;
+            let due = (!rests).then(|| self.first_due(unit, connection, now));
+            let due = due.map(|due| schedule::on_monotonic(self, due));
+            queue.place(unit.id, number, due);
+        }
+        drop(queue);
+        self.scheduler.wake();
+        Ok(())
+    }
+
+    /// When a unit is due at the host's start: at its stored time, or (new, or long overdue) somewhere in the next
+    /// while, so that a thousand units don't start at once.
+    fn first_due(&self, unit: &UnitRow, connection: Option<&Connection>, now: Timestamp) -> Timestamp {
+        match unit.due {
+            Some(due) if due > now => due,
+            _ => {
+                let interval = connection
+                    .and_then(|connection| connection.streams.get(&unit.key.stream))
+                    .map_or(0, |stream| stream.settings.interval.min);
+                stagger::first_start(&unit.key.to_string(), now, interval.min(START_SPREAD))
+            }
+        }
+    }
+
+    /// Polls what is due until the host is told to stop.
+    pub async fn run(self: &Arc<Self>) {
+        schedule::run(self.clone()).await;
+    }
+}
+
+/// Over how many ms the first polls after a start are spread at most.
+const START_SPREAD: u64 = 2_000;
+
+/// How long a host that stops waits for its sinks.
+pub const DRAIN: Duration = Duration::from_secs(10);
+
+/// The units of a connection: one for each partition of each of its streams.
+fn unit_keys(connection: &Connection) -> Result<Vec<UnitKey>, ConnectionError> {
+    let wrong = |detail: String| ConnectionError {
+        connection: connection.name.clone(),
+        detail,
+    };
+    let mut keys = Vec::new();
+    for stream in connection.streams.keys() {
+        let partitions = connection
+            .connector
+            .partitions(stream, &connection.config)
+            .map_err(|error| wrong(error.to_string()))?
+            .map_err(|fault| wrong(format!("partitions of {stream}: {}", fault.message)))?;
+        let key = |partition| UnitKey {
+            connection: connection.name.clone(),
+            stream: stream.clone(),
+            partition,
+        };
+        if partitions.is_empty() {
+            keys.push(key(None));
+        }
+        keys.extend(partitions.into_iter().map(|partition| key(Some(partition))));
+    }
+    Ok(keys)
+}

@@ -1,0 +1,223 @@
+//! What a fault, a wait or the host's own end makes of the unit, and of those who share its fate.
+
+use weir_rules::fault::{Alert, Context, Deadline, Decided, Decision, FaultHistory, decide};
+use weir_rules::model::{Class, Fault, Scope, Timestamp};
+use weir_rules::unit::{Parked, UnitState};
+use weir_rules::wait::Wait;
+use weir_rules::walk::{Tally, Walk};
+
+use super::Outcome;
+use super::run::{Concluded, Ended, Poll, paused};
+
+/// How a poll ended that did not end its walk.
+pub(super) enum Cut {
+    Paused {
+        outcome: Outcome,
+        until: Timestamp,
+        now: Timestamp,
+        why: String,
+    },
+    Fault {
+        fault: Fault,
+        decision: Decision,
+        history: FaultHistory,
+        /// The fault came at the walk's first call: it is the unit's position that is lost, not a page token.
+        at_first_call: bool,
+        now: Timestamp,
+        /// Never earlier than this: the vendor's latency says what it can bear.
+        not_before: Timestamp,
+        /// Where a decision names no time.
+        backoff: Timestamp,
+    },
+}
+
+impl Poll<'_> {
+    /// A step that the vendor refuses for good, in the middle of a walk: the rest of the walk is worth having.
+    pub(super) fn skips(&self, fault: &Fault, later_step: bool) -> bool {
+        later_step && fault.class == Class::Permanent && fault.scope == Scope::Unit && fault.page_size.is_none()
+    }
+
+    /// Decides, and tells those whom it concerns besides this unit. None: the walk has ended by itself.
+    pub(super) fn outcome(&mut self, ended: Ended, now: Timestamp) -> Option<Cut> {
+        let (fault, wait) = match ended {
+            Ended::Walked => return None,
+            Ended::Waiting { until, why } => {
+                return Some(Cut::Paused {
+                    outcome: Outcome::Waiting,
+                    until,
+                    now,
+                    why,
+                });
+            }
+            Ended::Stopped => {
+                return Some(Cut::Paused {
+                    outcome: Outcome::Stopped,
+                    until: now,
+                    now,
+                    why: "the host was told to stop".to_owned(),
+                });
+            }
+            Ended::Fault { fault, wait } => (fault, wait),
+        };
+        let mut rng = rand::rng();
+        let repeats = self.state.faults.count(fault.class);
+        let context = Context {
+            now,
+            backoff: self.stream.backoff,
+            wait,
+            deadline: self.deadline(),
+        };
+        let Decided {
+            decision,
+            history,
+            alerts,
+        } = decide(&fault, &self.state.faults, &context, &mut rng);
+        self.tell(&fault, &decision, &alerts, wait);
+        let pressure = if self.stream.settings.unpublished_limits {
+            i64::try_from(self.state.miad.interval).unwrap_or(i64::MAX)
+        } else {
+            0
+        };
+        let backoff = self.stream.backoff.draw(repeats.saturating_add(1), &mut rng);
+        Some(Cut::Fault {
+            at_first_call: self.walk.step().flatten().is_none(),
+            fault,
+            decision,
+            history,
+            now,
+            not_before: now.saturating_add(pressure),
+            backoff: now.saturating_add(i64::try_from(backoff).unwrap_or(i64::MAX)),
+        })
+    }
+
+    /// Until when what was not fetched yet is still there.
+    fn deadline(&self) -> Option<Deadline> {
+        let retention = self.stream.settings.stream.retention?;
+        let at = self
+            .state
+            .watermark?
+            .saturating_add(i64::try_from(retention).ok()?);
+        Some(Deadline { at, retention })
+    }
+
+    fn tell(&self, fault: &Fault, decision: &Decision, alerts: &[Alert], wait: Option<Wait>) {
+        let unit = &self.row.key;
+        tracing::warn!(
+            %unit, class = fault.class.name(), code = fault.code, message = fault.message,
+            "the poll ended in a fault"
+        );
+        for alert in alerts {
+            match alert {
+                Alert::LongWait { until } => {
+                    tracing::warn!(%unit, until, "the vendor asks for a wait of more than a day; it is kept");
+                }
+                Alert::DeadlineNear { at } => {
+                    tracing::error!(%unit, gone_at = at, "records will soon be gone from the vendor, and the unit still fails");
+                }
+            }
+        }
+        match decision {
+            Decision::Retry { at, .. }
+                if fault.class == Class::RateLimited || wait.is_some_and(|wait| wait.ms > 0) =>
+            {
+                self.host.ledger.hold(self, fault.scope, *at);
+            }
+            Decision::NeedsSignIn => self.host.sign_in.need(
+                self.host,
+                &self.connection,
+                format!("{} {}", fault.code, fault.message),
+            ),
+            _ => {}
+        }
+    }
+}
+
+impl Cut {
+    pub(super) fn conclude(self, mut state: UnitState, mut walk: Walk, whole: Tally) -> Concluded {
+        walk.tally = whole;
+        let (fault, decision, history, at_first_call, now, not_before, backoff) = match self {
+            Cut::Paused {
+                outcome,
+                until,
+                now,
+                why,
+            } => return paused(state, walk, outcome, until, now, why),
+            Cut::Fault {
+                fault,
+                decision,
+                history,
+                at_first_call,
+                now,
+                not_before,
+                backoff,
+            } => (fault, decision, history, at_first_call, now, not_before, backoff),
+        };
+        let lost_before = state.faults.count(Class::PositionLost) > 0;
+        state.faults = history;
+        let text = format!("{} {}", fault.code, fault.message);
+        let wait = |state, walk, outcome, at: Timestamp, why: String| {
+            paused(state, walk, outcome, at.max(not_before), now, why)
+        };
+        let concluded = match decision {
+            Decision::Retry { at, why } => {
+                let outcome = if fault.class == Class::RateLimited {
+                    Outcome::Waiting
+                } else {
+                    Outcome::Failed
+                };
+                wait(state, walk, outcome, at, format!("{text}; {why}"))
+            }
+            Decision::AskAgain { at } => {
+                wait(state, walk, Outcome::Waiting, at, format!("{text}; the answer is being prepared"))
+            }
+            Decision::Refresh => wait(
+                state,
+                walk,
+                Outcome::Failed,
+                backoff,
+                format!("{text}; the credential is tried once more"),
+            ),
+            Decision::SmallerPage { size, at } => {
+                state.page_size = Some(size);
+                let mut concluded =
+                    wait(state, walk, Outcome::Failed, at, format!("{text}; asking for pages of {size}"));
+                concluded.state.walk = None;
+                concluded
+            }
+            Decision::WalkAgain { at } => {
+                // A page token that expired loses its walk; a cursor that did loses the unit's position. What is known of
+                // the records stays, so that nothing is delivered twice.
+                if at_first_call || lost_before {
+                    state.cursor = None;
+                }
+                let mut concluded =
+                    wait(state, walk, Outcome::Failed, at, format!("{text}; the window is walked again"));
+                concluded.state.walk = None;
+                concluded
+            }
+            Decision::NeedsSignIn => {
+                Concluded {
+                    due: None,
+                    ..wait(state, walk, Outcome::NeedsSignIn, now, text.clone())
+                }
+            }
+            Decision::Park | Decision::RecordAndGoOn => {
+                state.parked = Some(Parked {
+                    since: now,
+                    class: fault.class,
+                    code: fault.code.clone(),
+                    message: fault.message.clone(),
+                });
+                Concluded {
+                    due: None,
+                    ..wait(state, walk, Outcome::Parked, now, text.clone())
+                }
+            }
+        };
+        Concluded {
+            fault: Some(fault),
+            message: Some(text),
+            ..concluded
+        }
+    }
+}

@@ -1,0 +1,558 @@
+//! The walk: step after step until it ends, waits or fails.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use weir_rules::interval::{Floors, Span, next_due};
+use weir_rules::model::{Fault, Timestamp};
+use weir_rules::unit::{End, Last, UnitState, Waiting};
+use weir_rules::wait::Wait;
+use weir_rules::walk::{Ending, Guard, Tally, Walk};
+use weir_runtime::contract::Task;
+
+use super::call::{Answered, Call, CallFailed, Read};
+use super::{Job, Outcome, Report, SHORT_WAIT};
+use crate::connection::{Connection, Stream};
+use crate::host::Host;
+use crate::store::{
+    BudgetKey, BudgetRow, Commit, Conclusion, Durable, PollRow, PreparedRecord, Seen, StoreError,
+    UnitRow, Validator, ValidatorKey,
+};
+
+/// Pages of one walk that may be on their way into the store. More would hold more memory and save no more fsyncs.
+const PAGES_IN_FLIGHT: usize = 24;
+/// And bytes of their bodies.
+const BYTES_IN_FLIGHT: usize = 6 << 20;
+/// Lags that are kept of one walk: enough for a 99th percentile.
+const LAGS_KEPT: usize = 4_096;
+
+/// Polls a unit once.
+pub async fn poll(host: &Host, job: Job) -> Report {
+    let row = match host.store.unit(job.unit) {
+        Ok(Some(row)) => row,
+        Ok(None) => return Report::default(),
+        Err(error) => return store_failed(host, None, &error),
+    };
+    let key = row.key.clone();
+    let Some(connection) = host.connections.get(&key.connection) else {
+        return skipped(row, "its connection is not ready");
+    };
+    let Some(stream) = connection.streams.get(&key.stream).cloned() else {
+        return skipped(row, "its stream is not polled");
+    };
+    if let Some(why) = host.sign_in.needed(&key.connection) {
+        return Report {
+            outcome: Outcome::NeedsSignIn,
+            message: Some(why),
+            ..skipped(row, "")
+        };
+    }
+    Poll::new(host, job, row, connection, stream).run().await
+}
+
+fn skipped(row: UnitRow, why: &str) -> Report {
+    Report {
+        unit: Some(row.key),
+        message: Some(why.to_owned()),
+        ..Report::default()
+    }
+}
+
+fn store_failed(host: &Host, key: Option<&crate::store::UnitKey>, error: &StoreError) -> Report {
+    tracing::error!(unit = key.map(tracing::field::display), %error, "poll not stored");
+    Report {
+        unit: key.cloned(),
+        outcome: Outcome::Failed,
+        message: Some(error.to_string()),
+        due: Some(host.clock.wall().saturating_add(STORE_PAUSE)),
+        ..Report::default()
+    }
+}
+
+/// How long a unit rests after the store failed, in ms: a full disk does not empty at once.
+const STORE_PAUSE: i64 = 5_000;
+
+/// What this poll has seen so far. Filled inside the store's transactions, in the order of the pages.
+#[derive(Default)]
+struct SoFar {
+    tally: Tally,
+    lags: Vec<i64>,
+}
+
+impl SoFar {
+    fn add(&mut self, seen: &Seen) {
+        self.tally.new += seen.new;
+        self.tally.changed += seen.changed;
+        self.tally.unchanged += seen.unchanged;
+        self.tally.deleted += seen.deleted;
+        let room = LAGS_KEPT.saturating_sub(self.lags.len());
+        self.lags.extend(seen.lags.iter().take(room));
+    }
+}
+
+/// One poll under way.
+pub(super) struct Poll<'a> {
+    pub(super) host: &'a Host,
+    pub(super) job: Job,
+    pub(super) row: UnitRow,
+    pub(super) connection: Arc<Connection>,
+    pub(super) stream: Arc<Stream>,
+    /// The unit's state as it will be stored with the next page.
+    pub(super) state: UnitState,
+    pub(super) walk: Walk,
+    guard: Guard,
+    pub(super) task: Arc<Task>,
+    pub(super) started: Timestamp,
+    /// What the walk had seen when this poll took it up.
+    before: Tally,
+    so_far: Arc<Mutex<SoFar>>,
+    in_flight: VecDeque<(usize, Durable<Seen>)>,
+}
+
+/// What goes into the store with one page.
+#[derive(Default)]
+pub(super) struct Baggage {
+    pub(super) records: Vec<PreparedRecord>,
+    pub(super) validators: Vec<(ValidatorKey, Option<Validator>)>,
+    pub(super) budgets: Vec<(BudgetKey, BudgetRow)>,
+    pub(super) bytes: usize,
+}
+
+/// How a poll ended, before it is stored.
+pub(super) enum Ended {
+    /// The walk has ended.
+    Walked,
+    /// Somebody asked for a pause.
+    Waiting { until: Timestamp, why: String },
+    /// A fault, and what its answer said about waiting.
+    Fault { fault: Fault, wait: Option<Wait> },
+    /// The host was told to stop.
+    Stopped,
+}
+
+impl<'a> Poll<'a> {
+    fn new(
+        host: &'a Host,
+        job: Job,
+        row: UnitRow,
+        connection: Arc<Connection>,
+        stream: Arc<Stream>,
+    ) -> Self {
+        let started = host.clock.wall();
+        let mut state = row.state.clone();
+        let walk = state.walk(&stream.settings, job.reason, started);
+        let task = Task {
+            stream: row.key.stream.clone(),
+            partition: row.key.partition.clone(),
+            parent: None,
+            config: connection.config.to_string(),
+            cursor: walk.cursor.clone(),
+            window: walk.window.into(),
+            reason: walk.reason.into(),
+            now: state.clock.now(walk.started),
+            page_size: walk.page_size,
+        };
+        Poll {
+            host,
+            job,
+            row,
+            connection,
+            stream,
+            state,
+            before: walk.tally.clone(),
+            walk,
+            guard: Guard::default(),
+            task: Arc::new(task),
+            started,
+            so_far: Arc::default(),
+            in_flight: VecDeque::new(),
+        }
+    }
+
+    async fn run(mut self) -> Report {
+        let mut baggage = Baggage::default();
+        let ended = loop {
+            let ended = match self.next_page(&mut baggage).await {
+                Ok(None) if self.walk.done() || self.walk.stalled => Some(Ended::Walked),
+                Ok(None) if self.host.stop.stopped() => Some(Ended::Stopped),
+                Ok(None) => None,
+                Ok(Some(ended)) => Some(ended),
+                Err(error) => return self.give_up(&error),
+            };
+            if let Some(ended) = ended {
+                break ended;
+            }
+            if let Err(error) = self.hand_over(std::mem::take(&mut baggage)).await {
+                return self.give_up(&error);
+            }
+        };
+        match self.end(ended, baggage).await {
+            Ok(report) => report,
+            Err((key, error)) => store_failed(self.host, Some(&key), &error),
+        }
+    }
+
+    /// Takes the walk's current step.
+    async fn next_page(&mut self, baggage: &mut Baggage) -> Result<Option<Ended>, StoreError> {
+        let step = match self.walk.step() {
+            Some(step) => step.map(str::to_owned),
+            None => return Ok(None),
+        };
+        loop {
+            let Some((until, why)) = self.host.ledger.admit(self) else {
+                break;
+            };
+            let now = self.host.clock.wall();
+            let wait = until.saturating_sub(now).max(0).unsigned_abs();
+            if wait > SHORT_WAIT {
+                return Ok(Some(Ended::Waiting { until, why }));
+            }
+            tokio::select! {
+                () = self.host.clock.sleep(Duration::from_millis(wait.max(1))) => {}
+                () = self.host.stop.stopping() => return Ok(Some(Ended::Stopped)),
+            }
+        }
+        let call = Call::make(self, step.as_deref()).await;
+        let Call { read, seen } = match call {
+            Ok(call) => call,
+            Err(CallFailed::Store(error)) => return Err(error),
+            Err(CallFailed::Fault(fault)) => {
+                return Ok(Some(Ended::Fault { fault, wait: None }));
+            }
+        };
+        self.answered(&seen, baggage);
+        match read {
+            Read::Page { prepared, validator } => {
+                let full = prepared.records.len() as u64 >= u64::from(self.walk.page_size);
+                if let Some(id) = &prepared.from_the_future {
+                    tracing::warn!(
+                        unit = %self.row.key, record = id,
+                        "a record is stamped in the future: it is delivered, and moves no watermark"
+                    );
+                }
+                let mut so_far = lock(&self.so_far);
+                so_far.tally.records += prepared.records.len() as u64;
+                so_far.tally.full_page |= full;
+                drop(so_far);
+                self.walk.page(prepared.facts(), &mut self.guard);
+                baggage.records = prepared.records;
+                baggage.validators.extend(validator);
+                Ok(None)
+            }
+            Read::NotModified { key, mut validator } => {
+                lock(&self.so_far).tally.not_modified += 1;
+                validator.walk = self.walk.number;
+                self.walk.not_modified(
+                    validator.next.clone(),
+                    validator.cursor.clone(),
+                    &mut self.guard,
+                );
+                baggage.validators.push((key, Some(validator)));
+                Ok(None)
+            }
+            Read::Fault { fault, wait } => {
+                if self.skips(&fault, step.is_some()) {
+                    tracing::warn!(
+                        unit = %self.row.key, code = fault.code, message = fault.message,
+                        "a step of the walk is refused for good: the walk goes on without it"
+                    );
+                    self.walk.skip(&mut self.guard);
+                    return Ok(None);
+                }
+                Ok(Some(Ended::Fault { fault, wait }))
+            }
+        }
+    }
+
+    fn answered(&mut self, seen: &Answered, baggage: &mut Baggage) {
+        let mut so_far = lock(&self.so_far);
+        so_far.tally.calls += u64::from(seen.calls);
+        so_far.tally.bytes += seen.bytes as u64;
+        so_far.tally.latency = so_far.tally.latency.max(seen.latency);
+        drop(so_far);
+        baggage.bytes = seen.bytes;
+        baggage.budgets.extend(seen.budgets.iter().cloned());
+    }
+
+    /// A page goes into the store; the walk goes on meanwhile.
+    async fn hand_over(&mut self, baggage: Baggage) -> Result<(), StoreError> {
+        let bytes = baggage.bytes;
+        let so_far = self.so_far.clone();
+        let before = self.before.clone();
+        let mut state = self.state.clone();
+        let mut walk = self.walk.clone();
+        let durable = self.commit(
+            baggage,
+            Box::new(move |seen| {
+                let mut so_far = lock(&so_far);
+                so_far.add(seen);
+                walk.tally = before.plus(&so_far.tally);
+                state.walk = Some(walk);
+                Conclusion {
+                    state,
+                    ..Conclusion::default()
+                }
+            }),
+        );
+        self.in_flight.push_back((bytes, durable));
+        while self.in_flight.len() > PAGES_IN_FLIGHT
+            || self.in_flight.iter().map(|(bytes, _)| bytes).sum::<usize>() > BYTES_IN_FLIGHT
+        {
+            if let Some((_, durable)) = self.in_flight.pop_front() {
+                durable.await.unwrap_or(Err(StoreError::Closed))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn commit(&self, baggage: Baggage, conclude: crate::store::Conclude) -> Durable<Seen> {
+        self.host.store.commit(Commit {
+            unit: self.row.id,
+            ticket: self.job.ticket,
+            seen_at: self.host.clock.wall(),
+            records: baggage.records,
+            validators: baggage.validators,
+            budgets: baggage.budgets,
+            conclude,
+        })
+    }
+
+    /// A page did not land. Nothing of this poll is trusted beyond what is stored; it starts again from there.
+    fn give_up(self, error: &StoreError) -> Report {
+        store_failed(self.host, Some(&self.row.key), error)
+    }
+
+    /// Stores how the poll ended, and waits until that is durable.
+    async fn end(
+        mut self,
+        ended: Ended,
+        baggage: Baggage,
+    ) -> Result<Report, (crate::store::UnitKey, StoreError)> {
+        let now = self.host.clock.wall();
+        let key = self.row.key.clone();
+        let outcome = self.outcome(ended, now);
+        let so_far = self.so_far.clone();
+        let before = self.before.clone();
+        let walk = self.walk.clone();
+        let ending = walk.ending(&self.guard);
+        let state = self.state.clone();
+        let stream = self.stream.clone();
+        let report = Arc::new(Mutex::new(Report::default()));
+        let filled = report.clone();
+        let row = self.poll_row(now);
+        let span = Span {
+            intended: self.job.intended,
+            started: self.started,
+            ended: now,
+        };
+        let durable = self.commit(
+            baggage,
+            Box::new(move |seen| {
+                let mut so_far = lock(&so_far);
+                so_far.add(seen);
+                let whole = before.plus(&so_far.tally);
+                let concluded = match outcome {
+                    Some(cut) => cut.conclude(state, walk, whole),
+                    None => walked(state, &walk, ending, &stream, &whole, &so_far.lags, span),
+                };
+                let (conclusion, made) = concluded.store(row, &so_far.tally);
+                *lock(&filled) = made;
+                conclusion
+            }),
+        );
+        self.in_flight.push_back((0, durable));
+        while let Some((_, durable)) = self.in_flight.pop_front() {
+            if let Err(error) = durable.await.unwrap_or(Err(StoreError::Closed)) {
+                return Err((key, error));
+            }
+        }
+        let report = lock(&report).clone();
+        Ok(report)
+    }
+
+    fn poll_row(&self, now: Timestamp) -> PollRow {
+        PollRow {
+            unit: self.row.id,
+            key: self.row.key.clone(),
+            reason: self.walk.reason,
+            window: self.walk.window,
+            started: self.started,
+            ended: now,
+            outcome: String::new(),
+            class: None,
+            code: None,
+            message: None,
+            calls: 0,
+            not_modified: 0,
+            bytes: 0,
+            records: 0,
+            new: 0,
+            changed: 0,
+            unchanged: 0,
+            deleted: 0,
+            full_page: false,
+            latency: 0,
+            interval: 0,
+            why: String::new(),
+        }
+    }
+}
+
+/// What a poll's end makes of its unit.
+pub(super) struct Concluded {
+    pub(super) state: UnitState,
+    pub(super) outcome: Outcome,
+    pub(super) fault: Option<Fault>,
+    pub(super) message: Option<String>,
+    pub(super) due: Option<Timestamp>,
+    pub(super) more: bool,
+    pub(super) interval: u64,
+    pub(super) why: String,
+    /// The walk whose validators are kept; those of earlier walks are forgotten.
+    pub(super) keep_validators_of: Option<u64>,
+}
+
+impl Concluded {
+    fn store(self, row: PollRow, tally: &Tally) -> (Conclusion, Report) {
+        let class = self.fault.as_ref().map(|fault| fault.class);
+        let mut state = self.state;
+        state.last = Some(Last {
+            ended: row.ended,
+            outcome: self.outcome.name().to_owned(),
+            message: self.message.clone(),
+        });
+        let report = Report {
+            unit: Some(row.key.clone()),
+            outcome: self.outcome,
+            class,
+            message: self.message.clone(),
+            tally: tally.clone(),
+            due: self.due,
+            more: self.more,
+        };
+        let row = PollRow {
+            outcome: self.outcome.name().to_owned(),
+            class,
+            code: self.fault.map(|fault| fault.code),
+            message: self.message,
+            calls: tally.calls,
+            not_modified: tally.not_modified,
+            bytes: tally.bytes,
+            records: tally.records,
+            new: tally.new,
+            changed: tally.changed,
+            unchanged: tally.unchanged,
+            deleted: tally.deleted,
+            full_page: tally.full_page,
+            latency: tally.latency,
+            interval: self.interval,
+            why: self.why,
+            ..row
+        };
+        let conclusion = Conclusion {
+            state,
+            due: Some(self.due),
+            poll: Some(row),
+            keep_validators_of: self.keep_validators_of,
+        };
+        (conclusion, report)
+    }
+}
+
+/// The walk has ended: the position moves, and the interval follows from what was found.
+fn walked(
+    state: UnitState,
+    walk: &Walk,
+    ending: Ending,
+    stream: &Stream,
+    tally: &Tally,
+    lags: &[i64],
+    span: Span,
+) -> Concluded {
+    let pressure = stream
+        .settings
+        .unpublished_limits
+        .then_some(state.miad.interval);
+    let completed = state.complete(
+        walk,
+        &End {
+            ending,
+            settings: &stream.settings,
+            tally,
+            lags,
+            now: span.ended,
+            floors: Floors {
+                vendor: None,
+                pressure,
+            },
+        },
+    );
+    let chosen = completed.chosen;
+    let next = next_due(span, chosen.interval, chosen.pause);
+    let (outcome, message) = match ending {
+        Ending::Complete if tally.calls > 0 && tally.calls == tally.not_modified => {
+            (Outcome::NotModified, None)
+        }
+        Ending::Complete => (Outcome::Ok, None),
+        Ending::Truncated => (
+            Outcome::Truncated,
+            Some("the vendor would not give all of the window".to_owned()),
+        ),
+        Ending::Stalled => (
+            Outcome::Incomplete,
+            Some("the walk went in a circle: the vendor repeats its pages".to_owned()),
+        ),
+        Ending::Short { total, distinct } => (
+            Outcome::Incomplete,
+            Some(format!("the vendor counts {total} records and showed {distinct}")),
+        ),
+    };
+    let why = if next.overrun {
+        format!("{}; the poll took longer than its interval", chosen.why)
+    } else {
+        chosen.why.to_string()
+    };
+    Concluded {
+        due: Some(if completed.more { span.ended } else { next.at }),
+        more: completed.more,
+        state: completed.state,
+        outcome,
+        fault: None,
+        message,
+        interval: chosen.interval,
+        why,
+        keep_validators_of: Some(walk.number),
+    }
+}
+
+/// A wait that somebody asked for, or the host's own end: the walk stays where it is.
+pub(super) fn paused(
+    mut state: UnitState,
+    walk: Walk,
+    outcome: Outcome,
+    until: Timestamp,
+    now: Timestamp,
+    why: String,
+) -> Concluded {
+    state.walk = Some(walk);
+    state.waiting = (outcome == Outcome::Waiting).then(|| Waiting {
+        until,
+        why: why.clone(),
+    });
+    Concluded {
+        state,
+        outcome,
+        fault: None,
+        message: Some(why.clone()),
+        due: Some(until),
+        more: false,
+        interval: until.saturating_sub(now).max(0).unsigned_abs(),
+        why,
+        keep_validators_of: None,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,187 @@
+//! When which unit is polled, and that it is polled by one at a time.
+//!
+//! Promises:
+//! - A unit is never polled twice at once, whoever asks: the queue holds one place for it. Each poll has a ticket
+//!   that is higher than any before it, over restarts too, and the store refuses the commits of an older one.
+//! - No thread, slot or call is held by a unit that waits.
+//! - Due times are stored by wall time and waited for by monotonic time: a clock that is set back or forward makes no
+//!   poll late or early.
+//! - A poll that panics costs that poll alone: its unit comes back later with the reason in the log.
+//! - When the sinks do not keep up and the outbox reaches its bound, no poll is begun until it has shrunk.
+
+mod queue;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore, oneshot};
+use weir_rules::model::{Reason, Timestamp};
+
+use crate::host::Host;
+use crate::poll::{Job, Outcome, Report, poll};
+use crate::store::{Ticket, UnitId};
+
+pub use queue::{Asked, Queue, Turn};
+
+/// How long a unit rests after its poll panicked, in ms.
+const AFTER_PANIC: i64 = 60_000;
+/// How often the outbox is measured.
+const MEASURE: Duration = Duration::from_secs(1);
+
+/// The due queue, and what runs it.
+pub struct Scheduler {
+    queue: Mutex<Queue>,
+    wake: Notify,
+    /// Polls end; whoever waits for all of them to have ended looks again.
+    ended: Notify,
+    tickets: AtomicU64,
+    outbox_full: AtomicBool,
+}
+
+impl Scheduler {
+    /// A scheduler without units. `now` is this machine's time: tickets grow from it, so that they are higher than those
+    /// of any earlier run.
+    pub fn new(now: Timestamp) -> Scheduler {
+        Scheduler {
+            queue: Mutex::default(),
+            wake: Notify::new(),
+            ended: Notify::new(),
+            // A thousand polls a millisecond would be needed to outrun the clock.
+            tickets: AtomicU64::new(now.max(0).unsigned_abs().saturating_mul(1_000)),
+            outbox_full: AtomicBool::new(false),
+        }
+    }
+
+    /// The queue itself, for those who place and remove units.
+    pub fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The queue has changed: look again.
+    pub fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Asks for a poll now.
+    pub fn ask(&self, unit: UnitId, reason: Reason) -> (Asked, oneshot::Receiver<Report>) {
+        let (waiter, report) = oneshot::channel();
+        let asked = self.queue().ask(unit, reason, Some(waiter));
+        self.wake();
+        (asked, report)
+    }
+
+    /// The sinks are so far behind that nothing new is asked for.
+    pub fn outbox_full(&self) -> bool {
+        self.outbox_full.load(Ordering::Relaxed)
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket(self.tickets.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Runs polls as they fall due until the host stops, then waits for those in flight.
+pub async fn run(host: Arc<Host>) {
+    let slots = Arc::new(Semaphore::new(host.config.host.concurrency));
+    let gauge = tokio::spawn(measure_outbox(host.clone()));
+    while !host.stop.stopped() {
+        start_turns(&host, &slots);
+        let now = host.clock.monotonic();
+        let next = host.scheduler.queue().next_due();
+        // Without a free slot or room in the outbox the end of a poll, or the gauge, wakes us.
+        let blocked = slots.available_permits() == 0 || host.scheduler.outbox_full();
+        let pause = match next {
+            Some(next) if !blocked => next.saturating_sub(now),
+            _ => Duration::from_secs(3600),
+        };
+        tokio::select! {
+            () = host.clock.sleep(pause) => {}
+            () = host.scheduler.wake.notified() => {}
+            () = host.stop.stopping() => {}
+        }
+    }
+    gauge.abort();
+    loop {
+        let ended = host.scheduler.ended.notified();
+        if host.scheduler.queue().running() == 0 {
+            return;
+        }
+        ended.await;
+    }
+}
+
+fn start_turns(host: &Arc<Host>, slots: &Arc<Semaphore>) {
+    while !host.scheduler.outbox_full() {
+        let Ok(slot) = slots.clone().try_acquire_owned() else {
+            return;
+        };
+        let now = host.clock.monotonic();
+        let Some(turn) = host.scheduler.queue().next(now) else {
+            return;
+        };
+        let host = host.clone();
+        tokio::spawn(async move {
+            let unit = turn.unit;
+            let report = run_turn(&host, turn).await;
+            let due = report.due.map(|due| on_monotonic(&host, due));
+            host.scheduler.queue().finished(unit, due, &report);
+            drop(slot);
+            host.scheduler.wake();
+            host.scheduler.ended.notify_waiters();
+        });
+    }
+}
+
+async fn run_turn(host: &Arc<Host>, turn: Turn) -> Report {
+    let wall = host.clock.wall();
+    let late = i64::try_from(turn.late.as_millis()).unwrap_or(i64::MAX);
+    let job = Job {
+        unit: turn.unit,
+        reason: turn.reason,
+        ticket: host.scheduler.ticket(),
+        intended: wall.saturating_sub(late),
+    };
+    let poller = host.clone();
+    // A task of its own, so that a panic ends there.
+    let polled = tokio::spawn(async move { poll(&poller, job).await }).await;
+    polled.unwrap_or_else(|error| {
+        tracing::error!(unit = turn.unit.0, %error, "a poll broke down; this is a fault of weir");
+        Report {
+            outcome: Outcome::Failed,
+            message: Some("the poll broke down; the log has the reason".to_owned()),
+            due: Some(host.clock.wall().saturating_add(AFTER_PANIC)),
+            ..Report::default()
+        }
+    })
+}
+
+/// A stored due time, as a moment of the monotonic clock.
+pub fn on_monotonic(host: &Host, due: Timestamp) -> Duration {
+    let wait = due.saturating_sub(host.clock.wall()).max(0).unsigned_abs();
+    host.clock
+        .monotonic()
+        .saturating_add(Duration::from_millis(wait))
+}
+
+/// Keeps an eye on what waits for the sinks.
+async fn measure_outbox(host: Arc<Host>) {
+    loop {
+        if let Ok(size) = host.store.outbox_size() {
+            let full = size.bytes > host.config.host.outbox;
+            let before = host.scheduler.outbox_full.swap(full, Ordering::Relaxed);
+            if full != before {
+                if full {
+                    tracing::warn!(
+                        bytes = size.bytes, bound = host.config.host.outbox,
+                        "the sinks do not keep up: no poll is begun until they have caught up"
+                    );
+                } else {
+                    tracing::info!("the sinks have caught up: polling goes on");
+                }
+                host.scheduler.wake();
+            }
+        }
+        host.clock.sleep(MEASURE).await;
+    }
+}
