@@ -9,6 +9,7 @@
 //! | [`canonical`], [`json_pointer`] | one record, one hash: what counts as a change |
 //! | [`http_date`], [`retry_after`], [`limits`] | what a vendor's headers say about time and limits |
 //! | [`wait`] | how long to stay away after an answer that failed |
+//! | [`budget`] | the ledger of what vendors allow, and who may spend it |
 //! | [`interval`] | how long until the next poll, and on which grid |
 //! | [`window`] | which part of a stream to ask for, and how far the watermark may follow |
 //! | [`overlap`] | how far before the watermark a window begins, from measured lag |
@@ -25,6 +26,7 @@
 //! | [`clock_skew`] | the vendor's clock, from its `Date` |
 
 pub mod backoff;
+pub mod budget;
 pub mod canonical;
 pub mod clock_skew;
 pub mod conditional;
@@ -33,8 +35,8 @@ pub mod fault;
 pub mod http_date;
 pub mod interval;
 pub mod json_pointer;
-pub mod limits;
 pub mod lease;
+pub mod limits;
 pub mod miad;
 pub mod model;
 mod moment;
