@@ -307,8 +307,12 @@ fn json_of(value: Scalar) -> serde_json::Value {
     }
 }
 
-/// Sets the value at a pointer; objects on the way are made.
-fn place(mut at: &mut serde_json::Value, pointer: &str, value: serde_json::Value) {
+/// Sets the value at a pointer; objects on the way are made. False when the pointer leads to no element of an array.
+pub(crate) fn place(
+    mut at: &mut serde_json::Value,
+    pointer: &str,
+    value: serde_json::Value,
+) -> bool {
     for part in pointer.split('/').skip(1) {
         let key = part.replace("~1", "/").replace("~0", "~");
         if let serde_json::Value::Array(items) = at {
@@ -318,7 +322,7 @@ fn place(mut at: &mut serde_json::Value, pointer: &str, value: serde_json::Value
                 .and_then(|index| items.get_mut(index))
             {
                 Some(item) => at = item,
-                None => return,
+                None => return false,
             }
             continue;
         }
@@ -326,11 +330,12 @@ fn place(mut at: &mut serde_json::Value, pointer: &str, value: serde_json::Value
             *at = serde_json::Value::Object(serde_json::Map::new());
         }
         let serde_json::Value::Object(members) = at else {
-            return;
+            return false;
         };
         at = members.entry(key).or_insert(serde_json::Value::Null);
     }
     *at = value;
+    true
 }
 
 /// Fills the placeholders in a body's strings. A string that is a placeholder and nothing else becomes a number where

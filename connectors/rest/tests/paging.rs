@@ -1,6 +1,11 @@
 //! Every paging style against a small vendor: whatever the sizes, every record arrives, and once where the style can
 //! promise that.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 use std::collections::BTreeMap;
 
@@ -44,7 +49,9 @@ fn params(request: &Request) -> BTreeMap<String, String> {
     if let Some(weir_sdk::Body::Text(body)) = &request.body {
         let body: Value = serde_json::from_str(body).unwrap();
         for (name, value) in body.as_object().unwrap() {
-            let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            let text = value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned);
             params.insert(name.clone(), text);
         }
     }
@@ -66,7 +73,11 @@ struct Vendor {
 impl Vendor {
     fn new(mut rows: Vec<Row>, cap: usize, filtered: Vec<bool>) -> Self {
         rows.sort_by_key(|row| (row.at(), row.id));
-        Vendor { rows, cap, filtered }
+        Vendor {
+            rows,
+            cap,
+            filtered,
+        }
     }
 
     fn size(&self, params: &BTreeMap<String, String>) -> usize {
@@ -74,13 +85,18 @@ impl Vendor {
     }
 
     fn listed(&self, rows: &[&Row], size: usize) -> (Vec<Value>, bool) {
-        (rows.iter().take(size).map(|row| row.json()).collect(), rows.len() > size)
+        (
+            rows.iter().take(size).map(|row| row.json()).collect(),
+            rows.len() > size,
+        )
     }
 
     /// `(updated_at, id)` after the position, or from the window's start.
     fn keyset(&self, request: &Request) -> Response {
         let params = params(request);
-        let from = params.get("updated_since").map_or(i64::MIN, |text| time::parse_rfc3339(text).unwrap());
+        let from = params
+            .get("updated_since")
+            .map_or(i64::MIN, |text| time::parse_rfc3339(text).unwrap());
         let after = params.get("after_id").map(|id| id.parse::<u64>().unwrap());
         let rows: Vec<&Row> = self
             .rows
@@ -99,7 +115,13 @@ impl Vendor {
         let params = params(request);
         let newest_first: Vec<&Row> = self.rows.iter().rev().collect();
         let start = match number(&params, "starting_after") {
-            Some(id) => newest_first.iter().position(|row| row.id == id as u64).unwrap() + 1,
+            Some(id) => {
+                newest_first
+                    .iter()
+                    .position(|row| row.id == id as u64)
+                    .unwrap()
+                    + 1
+            }
             None => 0,
         };
         let (rows, more) = self.listed(&newest_first[start..], self.size(&params));
@@ -109,9 +131,14 @@ impl Vendor {
     /// By time alone, the bound included or not.
     fn by_time(&self, request: &Request, exclusive: bool) -> Response {
         let params = params(request);
-        let from = params.get("updated_since").map_or(i64::MIN, |text| time::parse_rfc3339(text).unwrap());
-        let rows: Vec<&Row> =
-            self.rows.iter().filter(|row| row.at() > from || (!exclusive && row.at() == from)).collect();
+        let from = params
+            .get("updated_since")
+            .map_or(i64::MIN, |text| time::parse_rfc3339(text).unwrap());
+        let rows: Vec<&Row> = self
+            .rows
+            .iter()
+            .filter(|row| row.at() > from || (!exclusive && row.at() == from))
+            .collect();
         let (rows, _) = self.listed(&rows, self.size(&params));
         Response::new(200, json!({"rows": rows}).to_string())
     }
@@ -132,7 +159,9 @@ impl Vendor {
 
     fn token(&self, request: &Request, end: &Value) -> Response {
         let params = params(request);
-        let position = params.get("cursor").map_or(0, |token| token.strip_prefix("t-").unwrap().parse().unwrap());
+        let position = params.get("cursor").map_or(0, |token| {
+            token.strip_prefix("t-").unwrap().parse().unwrap()
+        });
         let (rows, next) = self.page_at(position, self.size(&params));
         let token = next.map_or_else(|| end.clone(), |next| json!(format!("t-{next}")));
         let mut body = json!({"rows": rows, "meta": {}});
@@ -153,7 +182,13 @@ impl Vendor {
         let params = params(request);
         let size = self.size(&params);
         let page = number(&params, "page").unwrap() - first;
-        let rows: Vec<Value> = self.rows.iter().skip(page * size).take(size).map(Row::json).collect();
+        let rows: Vec<Value> = self
+            .rows
+            .iter()
+            .skip(page * size)
+            .take(size)
+            .map(Row::json)
+            .collect();
         let mut body = json!({"rows": rows});
         if total {
             body["total"] = json!(self.rows.len());
@@ -176,10 +211,14 @@ impl Vendor {
     fn link(&self, request: &Request) -> Response {
         let params = params(request);
         let (rows, next) = self.page_at(number(&params, "page").unwrap_or(0), self.cap);
-        let response = Response::new(200, json!({"rows": rows}).to_string()).with_url(&format!("{BASE}/rows?page=x"));
+        let response = Response::new(200, json!({"rows": rows}).to_string())
+            .with_url(&format!("{BASE}/rows?page=x"));
         let prev = format!("<{BASE}/rows?page=0>; rel=\"prev first\"");
         match next {
-            Some(next) => response.with_header("Link", &format!("{prev}, <{BASE}/rows?page={next}>; rel=\"last next\"")),
+            Some(next) => response.with_header(
+                "Link",
+                &format!("{prev}, <{BASE}/rows?page={next}>; rel=\"last next\""),
+            ),
             None => response.with_header("Link", &prev),
         }
     }
@@ -187,8 +226,15 @@ impl Vendor {
     fn next_url(&self, request: &Request, relative: bool) -> Response {
         let params = params(request);
         let (rows, next) = self.page_at(number(&params, "page").unwrap_or(0), self.cap);
-        let next = next.map(|next| if relative { format!("?page={next}") } else { format!("{BASE}/rows?page={next}") });
-        Response::new(200, json!({"rows": rows, "next": next}).to_string()).with_url(&format!("{BASE}/rows?page=x"))
+        let next = next.map(|next| {
+            if relative {
+                format!("?page={next}")
+            } else {
+                format!("{BASE}/rows?page={next}")
+            }
+        });
+        Response::new(200, json!({"rows": rows, "next": next}).to_string())
+            .with_url(&format!("{BASE}/rows?page=x"))
     }
 }
 
@@ -203,7 +249,10 @@ fn config(stream: Value) -> String {
 }
 
 fn walk(config: &str, size: u32, answer: impl FnMut(&Request) -> Response) -> Walk {
-    Poll::new("rows", config, NOW).page_size(size).walk::<Rest>(answer).unwrap()
+    Poll::new("rows", config, NOW)
+        .page_size(size)
+        .walk::<Rest>(answer)
+        .unwrap()
 }
 
 /// Every row arrived exactly once, and nothing was said to be missing.
@@ -233,7 +282,10 @@ fn rows(most: usize) -> impl Strategy<Value = Vec<Row>> {
     prop::collection::vec(0_i64..12, 0..most).prop_map(|ages| {
         ages.into_iter()
             .enumerate()
-            .map(|(index, age)| Row { id: 9_224_851_642_388_483 + index as u64 * 7, age })
+            .map(|(index, age)| Row {
+                id: 9_224_851_642_388_483 + index as u64 * 7,
+                age,
+            })
             .collect()
     })
 }
@@ -346,7 +398,9 @@ proptest! {
 }
 
 fn rows_of(ids: &[u64]) -> Value {
-    ids.iter().map(|id| json!({"id": id, "updated_at": "2031-03-04T09:00:00Z"})).collect()
+    ids.iter()
+        .map(|id| json!({"id": id, "updated_at": "2031-03-04T09:00:00Z"}))
+        .collect()
 }
 
 /// Answers a walk from a list; the last answer is repeated.
@@ -378,8 +432,13 @@ fn a_token_that_repeats_over_records_goes_back_to_the_host() {
     // The host knows all steps of the walk and calls this a stall; ending here would call it complete.
     let config = config(json!({"paging": {"style": "token", "token": "/next", "param": "cursor"}}));
     let poll = Poll::new("rows", &config, NOW);
-    let answer = Response::new(200, json!({"rows": rows_of(&[1]), "next": "c1"}).to_string());
-    let page = poll.read::<Rest>(Some(r#"{"token":"c1"}"#), answer).unwrap();
+    let answer = Response::new(
+        200,
+        json!({"rows": rows_of(&[1]), "next": "c1"}).to_string(),
+    );
+    let page = poll
+        .read::<Rest>(Some(r#"{"token":"c1"}"#), answer)
+        .unwrap();
     assert_eq!(page.next, [r#"{"token":"c1"}"#]);
 }
 
@@ -414,7 +473,11 @@ fn case_077_more_ties_than_a_page_holds() {
 #[test]
 fn a_vendor_that_ignores_the_position_is_left_after_one_repeat() {
     let config = config(json!({"paging": {"style": "keyset", "after_id": "after_id"}}));
-    let walk = walk(&config, 3, played(vec![json!({"rows": rows_of(&[1, 2, 3])})]));
+    let walk = walk(
+        &config,
+        3,
+        played(vec![json!({"rows": rows_of(&[1, 2, 3])})]),
+    );
     assert_eq!(walk.requests.len(), 2);
     assert!(walk.truncated);
 }
@@ -422,7 +485,10 @@ fn a_vendor_that_ignores_the_position_is_left_after_one_repeat() {
 #[test]
 fn a_vendor_that_includes_the_position_ends_whole() {
     let config = config(json!({"paging": {"style": "keyset", "after_id": "from_id"}}));
-    let answers = vec![json!({"rows": rows_of(&[1, 2, 3])}), json!({"rows": rows_of(&[3])})];
+    let answers = vec![
+        json!({"rows": rows_of(&[1, 2, 3])}),
+        json!({"rows": rows_of(&[3])}),
+    ];
     let walk = walk(&config, 3, played(answers));
     assert_eq!(walk.requests.len(), 2);
     assert!(!walk.truncated);
@@ -434,11 +500,21 @@ fn case_055_fine_stamps_go_back_as_written() {
         "order": "ascending", "window": {"since": "since"},
         "paging": {"style": "keyset", "after_time": "since", "after_exclusive": true},
     }));
-    let stamps = ["2031-03-04T09:00:00.982238Z", "2031-03-04T09:00:00.982901Z", "2031-03-04T09:00:00.983000Z"];
+    let stamps = [
+        "2031-03-04T09:00:00.982238Z",
+        "2031-03-04T09:00:00.982901Z",
+        "2031-03-04T09:00:00.983000Z",
+    ];
     let walk = walk(&config, 1, |request| {
         let since = request.param("since").unwrap_or_default().to_owned();
-        let next = stamps.iter().enumerate().find(|(_, stamp)| **stamp > since.as_str());
-        let rows: Vec<Value> = next.iter().map(|(id, stamp)| json!({"id": format!("z{}", id + 1), "updated_at": stamp})).collect();
+        let next = stamps
+            .iter()
+            .enumerate()
+            .find(|(_, stamp)| **stamp > since.as_str());
+        let rows: Vec<Value> = next
+            .iter()
+            .map(|(id, stamp)| json!({"id": format!("z{}", id + 1), "updated_at": stamp}))
+            .collect();
         Response::new(200, json!({"rows": rows}).to_string())
     });
     assert_eq!(walk.ids(), ["z1", "z2", "z3"]);
@@ -453,7 +529,10 @@ fn case_079_an_empty_page_with_a_token_is_not_the_end() {
         json!({"rows": [], "next": "t3"}),
         json!({"rows": rows_of(&[3, 4]), "next": null}),
     ];
-    assert_eq!(walk(&config, 2, played(answers)).ids(), ["1", "2", "3", "4"]);
+    assert_eq!(
+        walk(&config, 2, played(answers)).ids(),
+        ["1", "2", "3", "4"]
+    );
 }
 
 #[test]
@@ -462,24 +541,45 @@ fn case_081_a_capped_page_is_not_the_last() {
     let vendor = Vendor::new(rows, 1000, vec![]);
     let config = config(json!({"paging": {"style": "offset", "param": "offset"}}));
     let walk = walk(&config, 5000, |request| vendor.offset(request));
-    let offsets: Vec<_> = walk.requests.iter().map(|request| request.param("offset").unwrap()).collect();
+    let offsets: Vec<_> = walk
+        .requests
+        .iter()
+        .map(|request| request.param("offset").unwrap())
+        .collect();
     assert_eq!(offsets, ["0", "1000", "2000", "2500"]);
     assert_eq!(walk.records.len(), 2500);
 }
 
 #[test]
 fn a_promise_that_short_pages_end_saves_the_last_call() {
-    let config = config(json!({"paging": {"style": "offset", "param": "offset", "short_page_ends": true}}));
-    let walk = walk(&config, 3, played(vec![json!({"rows": rows_of(&[1, 2, 3])}), json!({"rows": rows_of(&[4])})]));
+    let config =
+        config(json!({"paging": {"style": "offset", "param": "offset", "short_page_ends": true}}));
+    let walk = walk(
+        &config,
+        3,
+        played(vec![
+            json!({"rows": rows_of(&[1, 2, 3])}),
+            json!({"rows": rows_of(&[4])}),
+        ]),
+    );
     assert_eq!((walk.requests.len(), walk.records.len()), (2, 4));
 }
 
 #[test]
 fn the_vendors_own_end_signs_decide() {
     for (keys, sign) in [
-        (json!({"style": "page", "param": "page", "has_more": "/more"}), json!({"more": false})),
-        (json!({"style": "page", "param": "page", "is_last": "/last"}), json!({"last": true})),
-        (json!({"style": "token", "token": "/next", "param": "c", "has_more": "/more"}), json!({"more": false, "next": "kept"})),
+        (
+            json!({"style": "page", "param": "page", "has_more": "/more"}),
+            json!({"more": false}),
+        ),
+        (
+            json!({"style": "page", "param": "page", "is_last": "/last"}),
+            json!({"last": true}),
+        ),
+        (
+            json!({"style": "token", "token": "/next", "param": "c", "has_more": "/more"}),
+            json!({"more": false, "next": "kept"}),
+        ),
     ] {
         let mut answer = json!({"rows": rows_of(&[1, 2])});
         for (key, value) in sign.as_object().unwrap() {
@@ -499,7 +599,11 @@ fn more_without_a_way_to_it_is_truncated() {
         json!({"style": "next_url", "url": "/next", "has_more": "/more"}),
         json!({"style": "token", "token": "/next", "param": "c", "has_more": "/more"}),
     ] {
-        let walk = walk(&config(json!({"paging": keys})), 2, played(vec![json!({"rows": rows_of(&[1]), "more": true})]));
+        let walk = walk(
+            &config(json!({"paging": keys})),
+            2,
+            played(vec![json!({"rows": rows_of(&[1]), "more": true})]),
+        );
         assert!(walk.truncated, "{keys}");
         assert_eq!(walk.requests.len(), 1, "{keys}");
     }
@@ -507,11 +611,16 @@ fn more_without_a_way_to_it_is_truncated() {
 
 #[test]
 fn the_result_cap_ends_a_walk_as_truncated() {
-    let config = config(json!({"result_cap": 4, "page_size": 2, "paging": {"style": "offset", "param": "offset"}}));
+    let config = config(
+        json!({"result_cap": 4, "page_size": 2, "paging": {"style": "offset", "param": "offset"}}),
+    );
     let rows: Vec<Row> = (1..=9).map(|id| Row { id, age: 5 }).collect();
     let vendor = Vendor::new(rows, 100, vec![]);
     let walk = walk(&config, 2, |request| vendor.offset(request));
-    assert_eq!((walk.requests.len(), walk.records.len(), walk.truncated), (2, 4, true));
+    assert_eq!(
+        (walk.requests.len(), walk.records.len(), walk.truncated),
+        (2, 4, true)
+    );
 }
 
 #[test]
@@ -523,7 +632,9 @@ fn an_exact_multiple_of_the_page_size() {
         json!({"paging": {"style": "page", "param": "page"}, "total": "/total"}),
     ] {
         let total = keys.get("total").is_some();
-        let walk = walk(&config(keys), 3, |request| vendor.numbered(request, 1, total));
+        let walk = walk(&config(keys), 3, |request| {
+            vendor.numbered(request, 1, total)
+        });
         whole(&walk, &rows).unwrap();
         assert_eq!(walk.requests.len(), if total { 2 } else { 3 });
     }
