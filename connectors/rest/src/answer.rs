@@ -254,7 +254,7 @@ fn sync_token(
     let sync = endpoint.sync.as_ref()?;
     let token = envelope.get(sync.pointer()).and_then(Raw::id);
     if token.is_none() && task.cursor.is_none() {
-        log::warn(&format!(
+        log::warn(format!(
             "the last page has no sync token at {}: the next poll reads everything again",
             sync.pointer()
         ));
