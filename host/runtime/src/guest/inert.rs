@@ -156,7 +156,7 @@ fn answer(
         }
 
         "wasi:io/poll#[method]pollable.ready" => Val::Bool(true),
-        "wasi:io/poll#[method]pollable.block" => return Ok(()),
+        "wasi:io/poll#[method]pollable.block" => return release(&mut store, params),
         "wasi:io/poll#poll" => {
             let Some(Val::List(pollables)) = params.first() else {
                 bail!("poll without a list");
@@ -168,7 +168,22 @@ fn answer(
         "wasi:cli/exit#exit" | "wasi:cli/exit#exit-with-code" => bail!("it called exit"),
         _ => bail!("it called {function}, which a connector has not got"),
     };
+    release(&mut store, params)?;
     give(ty, value, results)
+}
+
+/// Gives back the handles that the component lent for this call.
+fn release(store: &mut StoreContextMut<'_, Guest>, params: &[Val]) -> Result<()> {
+    for param in params {
+        match param {
+            Val::Resource(handle) => handle.resource_drop(&mut *store)?,
+            Val::List(items) if matches!(items.first(), Some(Val::Resource(_))) => {
+                release(store, items)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Sets the result, after a check that the component expects one at all.

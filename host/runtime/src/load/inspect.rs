@@ -72,9 +72,12 @@ fn outline(bytes: &[u8]) -> Result<Form, Refusal> {
     let mut rest = bytes;
     let mut seen = Outline::default();
     loop {
-        let (payload, consumed) = match parser.parse(rest, rest.is_empty()).map_err(malformed)? {
-            Chunk::NeedMoreData(_) => return Err(truncated),
-            Chunk::Parsed { payload, consumed } => (payload, consumed),
+        let (payload, consumed) = match parser.parse(rest, rest.is_empty()) {
+            Ok(Chunk::Parsed { payload, consumed }) => (payload, consumed),
+            Ok(Chunk::NeedMoreData(_)) => return Err(truncated),
+            // Whole sections, but one that was announced is missing.
+            Err(_) if rest.is_empty() => return Err(truncated),
+            Err(error) => return Err(malformed(error)),
         };
         rest = rest.get(consumed..).unwrap_or_default();
         // What is nested and what is code is the compiler's to check.
@@ -85,9 +88,9 @@ fn outline(bytes: &[u8]) -> Result<Form, Refusal> {
             | Payload::ComponentSection {
                 unchecked_range, ..
             } => Some(unchecked_range.len()),
-            Payload::CodeSectionStart { range, .. } => {
+            Payload::CodeSectionStart { size, .. } => {
                 parser.skip_section();
-                Some(range.len())
+                Some(usize::try_from(*size).unwrap_or(usize::MAX))
             }
             _ => None,
         };
