@@ -1,0 +1,586 @@
+//! One call from its arrival to its answer, in the order in which real vendors look at a call: is anything up at
+//! all, who calls, is there quota left, what is asked.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher};
+use std::io::Write as _;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::errors::{error, refusal, web_page, with_text};
+use super::faults::{Faults, Nth};
+use super::load::Load;
+use crate::answer::{SimAnswer, SimRequest, SimResponse};
+use crate::dice::{Dice, mix, seed_for};
+use crate::ledger::{Call, Counts, Outcome};
+use crate::limits::{self, Quotas};
+use crate::listing::{self, Damage};
+use crate::spec::{CollectionSpec, Dialect, EtagKind, FaultKind, ScriptedFault, VendorSpec};
+use crate::time::{http_date, read_http_date};
+use crate::world::{Renderer, World};
+
+/// Calls that are kept one by one; later ones only count.
+const CALLS_KEPT: usize = 1_000_000;
+
+/// Everything about one collection that changes.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) world: World,
+    pub(super) renderer: Renderer,
+    pub(super) first_call: Option<i64>,
+    calls: u64,
+}
+
+/// Everything about a vendor that changes.
+#[derive(Debug)]
+pub(super) struct State {
+    start: i64,
+    now: i64,
+    seed: u64,
+    pub(super) desks: Vec<Desk>,
+    quotas: Quotas,
+    faults: Faults,
+    load: Load,
+    pub(super) calls: Vec<Call>,
+    pub(super) counts: Counts,
+    /// Until when a caller was told to wait: with a collection or, by a quota, with all of them.
+    told: HashMap<(String, Option<usize>), i64>,
+    /// Until when a caller's last call for a collection is being answered.
+    busy: HashMap<(String, usize), i64>,
+}
+
+/// An answer before the headers that every answer has, and what it was.
+struct Reply {
+    answer: SimAnswer,
+    outcome: Outcome,
+    records: usize,
+    /// The wait that was told, and whether it concerns all collections.
+    told: Option<(i64, bool)>,
+}
+
+impl Reply {
+    fn new(response: SimResponse, outcome: Outcome) -> Self {
+        Reply {
+            answer: SimAnswer::Response(response),
+            outcome,
+            records: 0,
+            told: None,
+        }
+    }
+}
+
+impl State {
+    pub(super) fn new(spec: &VendorSpec, start: i64) -> Self {
+        State {
+            start,
+            now: start,
+            seed: seed_for(spec.seed, "calls"),
+            desks: spec
+                .collections
+                .iter()
+                .map(|collection| Desk {
+                    world: World::new(collection, spec.seed, start),
+                    renderer: Renderer::new(spec.seed, collection),
+                    first_call: None,
+                    calls: 0,
+                })
+                .collect(),
+            quotas: Quotas::new(spec.limits.clone(), spec.quota_cuts.clone(), start),
+            faults: Faults::new(&spec.faults, spec.seed, start),
+            load: Load::default(),
+            calls: Vec::new(),
+            counts: Counts::default(),
+            told: HashMap::new(),
+            busy: HashMap::new(),
+        }
+    }
+
+    pub(super) fn advance(&mut self, now: i64) {
+        self.now = self.now.max(now);
+        for desk in &mut self.desks {
+            desk.world.advance(self.now);
+        }
+    }
+
+    pub(super) fn freeze(&mut self, now: i64) {
+        self.now = self.now.max(now);
+        for desk in &mut self.desks {
+            desk.world.freeze(self.now);
+        }
+    }
+
+    pub(super) fn world(&mut self, spec: &VendorSpec, collection: &str) -> Option<&mut World> {
+        let index = spec
+            .collections
+            .iter()
+            .position(|have| have.name == collection)?;
+        self.desks.get_mut(index).map(|desk| &mut desk.world)
+    }
+
+    pub(super) fn inject(&mut self, fault: ScriptedFault) {
+        self.faults.inject(fault);
+    }
+
+    pub(super) fn handle(
+        &mut self,
+        spec: &VendorSpec,
+        now: i64,
+        request: &SimRequest,
+    ) -> SimAnswer {
+        self.now = self.now.max(now);
+        let caller = request
+            .header("authorization")
+            .and_then(|value| value.strip_prefix("Bearer "))
+            .unwrap_or("anonymous")
+            .to_owned();
+        let index = request
+            .path
+            .strip_prefix(spec.base.as_str())
+            .and_then(|path| {
+                spec.collections
+                    .iter()
+                    .position(|collection| collection.path == path)
+            });
+        let early = self.is_early(&caller, index);
+        let overlapping = index.is_some_and(|index| self.is_busy(&caller, index));
+
+        let number = self.counts.calls + 1;
+        let mut dice = Dice::new(self.seed ^ mix(number));
+        let (latency, gives_in) = self.load.take(&spec.latency, self.now, &mut dice);
+        let mut reply = self.reply(spec, request, &caller, index, number, gives_in);
+        self.finish(spec, &caller, latency, &mut reply.answer);
+
+        if let Some((wait_ms, all)) = reply.told {
+            let whom = if all { None } else { index };
+            self.told.insert((caller.clone(), whom), self.now + wait_ms);
+        }
+        let (status, bytes, ends) = match &reply.answer {
+            SimAnswer::Response(response) => {
+                (response.status, response.body.len(), response.latency_ms)
+            }
+            SimAnswer::Broken { response, sent } => (response.status, *sent, response.latency_ms),
+            SimAnswer::Huge { response, .. } => {
+                (response.status, response.body.len(), response.latency_ms)
+            }
+            // The client decides when it has had enough.
+            SimAnswer::Reset { .. } | SimAnswer::Hang => (0, 0, 0),
+        };
+        if let Some(index) = index {
+            let ends = self.now + i64::try_from(ends).unwrap_or(0);
+            self.busy.insert((caller, index), ends);
+        }
+        let call = Call {
+            at: self.now,
+            collection: index
+                .and_then(|index| spec.collections.get(index))
+                .map(|collection| collection.name.clone()),
+            target: format!("{}?{}", request.path, request.raw_query),
+            status,
+            outcome: reply.outcome,
+            records: reply.records,
+            bytes,
+            early,
+            overlapping,
+        };
+        self.counts.add(&call);
+        if self.calls.len() < CALLS_KEPT {
+            self.calls.push(call);
+        }
+        reply.answer
+    }
+
+    fn is_early(&self, caller: &str, index: Option<usize>) -> bool {
+        let waits = |whom| {
+            self.told
+                .get(&(caller.to_owned(), whom))
+                .is_some_and(|until| self.now < *until)
+        };
+        waits(None) || (index.is_some() && waits(index))
+    }
+
+    fn is_busy(&self, caller: &str, index: usize) -> bool {
+        self.busy
+            .get(&(caller.to_owned(), index))
+            .is_some_and(|until| self.now < *until)
+    }
+
+    fn reply(
+        &mut self,
+        spec: &VendorSpec,
+        request: &SimRequest,
+        caller: &str,
+        index: Option<usize>,
+        number: u64,
+        gives_in: bool,
+    ) -> Reply {
+        let server_now = self.now + spec.date_skew_ms;
+        if let Some(fault) = self.faults.outage(self.now).cloned()
+            && let Some(reply) = play(&fault, request, server_now)
+        {
+            return reply;
+        }
+        let Some((index, collection)) =
+            index.and_then(|index| Some((index, spec.collections.get(index)?)))
+        else {
+            let response = error(404, "not_found", &format!("there is no {}", request.path));
+            return Reply::new(response, Outcome::Refused(404));
+        };
+        let of_collection = self.desks.get_mut(index).map_or(0, |desk| {
+            desk.first_call.get_or_insert(self.now);
+            desk.calls += 1;
+            desk.calls
+        });
+        let nth = Nth {
+            now: self.now,
+            collection: &collection.name,
+            of_all: number,
+            of_collection,
+        };
+        let scripted = self.faults.scripted(nth).cloned();
+        if let Some(reply) = scripted
+            .as_ref()
+            .and_then(|fault| play(fault, request, server_now))
+        {
+            return reply;
+        }
+        if !spec.tokens.is_empty() && !spec.tokens.iter().any(|token| token == caller) {
+            let mut response = error(401, "invalid_token", "send a valid bearer token");
+            response.set("www-authenticate", "Bearer error=\"invalid_token\"");
+            return Reply::new(response, Outcome::Unauthorized);
+        }
+        if let Err(refused) = self.quotas.spend(self.now, caller) {
+            return self.over_quota(refused, server_now);
+        }
+        self.counts.quota_used += 1;
+        if request.method != "GET" {
+            let response = error(405, "method_not_allowed", "only GET is possible here");
+            return Reply::new(response, Outcome::Refused(405));
+        }
+        let random = self.faults.random(nth).cloned();
+        if let Some(reply) = random
+            .as_ref()
+            .and_then(|fault| play(fault, request, server_now))
+        {
+            return reply;
+        }
+        if gives_in {
+            let response = with_text(503, "text/plain", "Service Unavailable".into());
+            return Reply::new(response, Outcome::Overloaded);
+        }
+        let fault = scripted.or(random);
+        let reply = self.list(spec, collection, index, request, fault.as_ref());
+        if reply.outcome == Outcome::NotModified && spec.free_not_modified {
+            self.quotas.refund(self.now, caller);
+            self.counts.quota_used -= 1;
+        }
+        reply
+    }
+
+    fn over_quota(&self, refused: limits::Refused, server_now: i64) -> Reply {
+        let Some(limit) = self.quotas.limit(refused.limit) else {
+            return Reply::new(
+                error(429, "rate_limited", "too many requests"),
+                Outcome::OverQuota,
+            );
+        };
+        let told = limits::tell(limit.wait, refused.wait_ms, server_now);
+        // Without a wait in words, the reset in the headers is the vendor's word.
+        let by_header = limit
+            .dialects
+            .iter()
+            .any(tells_reset)
+            .then_some(refused.wait_ms);
+        let wait_ms = told.wait_ms.or(by_header);
+        let response = refusal(limit.status, &limit.body, "", told);
+        Reply {
+            told: wait_ms.map(|wait_ms| (wait_ms, true)),
+            ..Reply::new(response, Outcome::OverQuota)
+        }
+    }
+
+    /// The right answer, spoiled by a fault that works on right answers.
+    fn list(
+        &mut self,
+        spec: &VendorSpec,
+        collection: &CollectionSpec,
+        index: usize,
+        request: &SimRequest,
+        fault: Option<&FaultKind>,
+    ) -> Reply {
+        let now = self.now;
+        let lost_before = self.faults.lost_before(now);
+        let Some(desk) = self.desks.get_mut(index) else {
+            return Reply::new(
+                error(404, "not_found", "no such collection"),
+                Outcome::Refused(404),
+            );
+        };
+        desk.world.advance(now);
+        let params = request.query();
+        let page = listing::read(
+            collection,
+            &desk.renderer,
+            &params,
+            &request.raw_query,
+            now,
+            lost_before,
+        )
+        .and_then(|query| listing::page(collection, &desk.world, &query, now));
+        let page = match page {
+            Ok(page) => page,
+            Err(refusal) => {
+                let response = error(refusal.status, refusal.code, &refusal.message);
+                return Reply::new(response, Outcome::Refused(refusal.status));
+            }
+        };
+        let damage = match fault {
+            Some(FaultKind::MissingFields) => Damage::NoStamps,
+            Some(FaultKind::MissingRecord) => Damage::NoLastRecord,
+            _ => Damage::None,
+        };
+        let since_start = now - self.start;
+        let (text, paging) = listing::body(
+            collection,
+            &desk.renderer,
+            &page,
+            request,
+            since_start,
+            damage,
+        );
+
+        let mut response = with_text(200, "application/json; charset=utf-8", text);
+        response.headers.extend(paging);
+        let changed = desk.world.last_change() + spec.date_skew_ms;
+        validators(collection, changed, &mut response);
+        if is_unmodified(request, &response, changed) {
+            response.status = 304;
+            response.body = Bytes::new();
+            response
+                .headers
+                .retain(|(name, _)| name != "content-type" && name != "link");
+            return Reply::new(response, Outcome::NotModified);
+        }
+        if spec.gzip && accepts_gzip(request) {
+            compress(&mut response);
+        }
+        let records = page.versions.len();
+        let (answer, outcome) = spoil(response, fault);
+        Reply {
+            answer,
+            outcome,
+            records,
+            told: None,
+        }
+    }
+
+    /// What every answer has.
+    fn finish(&mut self, spec: &VendorSpec, caller: &str, latency: u64, answer: &mut SimAnswer) {
+        let (SimAnswer::Response(response)
+        | SimAnswer::Broken { response, .. }
+        | SimAnswer::Huge { response, .. }) = answer
+        else {
+            return;
+        };
+        response.latency_ms += latency;
+        let server_now = self.now + spec.date_skew_ms;
+        let mut headers = vec![("date".to_owned(), http_date(server_now))];
+        limits::write(
+            &self.quotas.views(self.now, caller),
+            server_now,
+            &mut headers,
+        );
+        headers.retain(|(name, _)| response.header(name).is_none());
+        response.headers.append(&mut headers);
+    }
+}
+
+/// Whether a dialect tells when the quota is there again.
+fn tells_reset(dialect: &Dialect) -> bool {
+    !matches!(
+        dialect,
+        Dialect::Interval
+            | Dialect::UsedOfLimit
+            | Dialect::UsagePair
+            | Dialect::PercentJson
+            | Dialect::BusinessJson
+            | Dialect::OnlyLeft
+    )
+}
+
+/// Plays a fault that stands in place of the right answer; none for those that spoil it.
+fn play(fault: &FaultKind, request: &SimRequest, server_now: i64) -> Option<Reply> {
+    let outcome = Outcome::Fault(fault.name());
+    let response = match fault {
+        FaultKind::Status {
+            status,
+            body,
+            content_type,
+            wait,
+            wait_ms,
+            headers,
+        } => {
+            let told = limits::tell(*wait, *wait_ms, server_now);
+            let wait_ms = told.wait_ms;
+            let mut response = refusal(*status, body, content_type, told);
+            for (name, value) in headers {
+                response.set(name, value.clone());
+            }
+            return Some(Reply {
+                told: wait_ms.map(|wait_ms| (wait_ms, false)),
+                ..Reply::new(response, outcome)
+            });
+        }
+        FaultKind::ErrorIn200 { body } if body.is_empty() => with_text(
+            200,
+            "application/json",
+            r#"{"ok":false,"error":"internal_error"}"#.into(),
+        ),
+        FaultKind::ErrorIn200 { body } => with_text(200, "application/json", body.clone()),
+        FaultKind::Html200 => web_page(200),
+        FaultKind::Empty200 => with_text(200, "application/json", String::new()),
+        FaultKind::Redirect { status, to } => {
+            let own = format!("{}{}?{}", request.origin, request.path, request.raw_query);
+            let mut response = error(*status, "moved", "see the Location header");
+            response.set("location", if to.is_empty() { own } else { to.clone() });
+            response
+        }
+        FaultKind::Huge { bytes } => {
+            return Some(Reply {
+                answer: SimAnswer::Huge {
+                    response: with_text(200, "application/json", r#"{"data":["#.into()),
+                    bytes: *bytes,
+                },
+                outcome,
+                records: 0,
+                told: None,
+            });
+        }
+        FaultKind::Reset | FaultKind::Hang => {
+            let answer = if *fault == FaultKind::Hang {
+                SimAnswer::Hang
+            } else {
+                SimAnswer::Reset { after_ms: 5 }
+            };
+            return Some(Reply {
+                answer,
+                outcome,
+                records: 0,
+                told: None,
+            });
+        }
+        FaultKind::Truncated
+        | FaultKind::CutShort
+        | FaultKind::CutGzip
+        | FaultKind::MissingFields
+        | FaultKind::MissingRecord
+        | FaultKind::Slow { .. }
+        | FaultKind::Headers { .. } => return None,
+    };
+    Some(Reply::new(response, outcome))
+}
+
+/// Spoils a right answer. Its validators stay as they are: whoever believes them loses what was cut off.
+fn spoil(mut response: SimResponse, fault: Option<&FaultKind>) -> (SimAnswer, Outcome) {
+    let Some(fault) = fault else {
+        return (SimAnswer::Response(response), Outcome::Page);
+    };
+    let outcome = Outcome::Fault(fault.name());
+    match fault {
+        FaultKind::Truncated => {
+            let keep = response.body.len() * 2 / 3;
+            response.body.truncate(keep);
+        }
+        FaultKind::CutShort => {
+            let sent = response.body.len() / 2;
+            return (SimAnswer::Broken { response, sent }, outcome);
+        }
+        FaultKind::CutGzip => {
+            compress(&mut response);
+            let keep = response.body.len() / 2;
+            response.body.truncate(keep);
+        }
+        FaultKind::Slow { ms } => response.latency_ms += ms,
+        FaultKind::Headers { headers } => {
+            for (name, value) in headers {
+                response.set(name, value.clone());
+            }
+        }
+        _ => {}
+    }
+    (SimAnswer::Response(response), outcome)
+}
+
+fn validators(collection: &CollectionSpec, changed: i64, response: &mut SimResponse) {
+    let mut hash = DefaultHasher::new();
+    hash.write(&response.body);
+    for (name, value) in &response.headers {
+        hash.write(name.as_bytes());
+        hash.write(value.as_bytes());
+    }
+    match collection.validators.etag {
+        EtagKind::None => {}
+        EtagKind::Strong => response.set("etag", format!("\"{:016x}\"", hash.finish())),
+        EtagKind::Weak => response.set("etag", format!("W/\"{:016x}\"", hash.finish())),
+    }
+    if collection.validators.last_modified {
+        response.set("last-modified", http_date(changed));
+    }
+}
+
+/// RFC 9110, section 13.2.2: If-None-Match decides where it is there; the comparison is weak.
+fn is_unmodified(request: &SimRequest, response: &SimResponse, changed: i64) -> bool {
+    if let Some(wanted) = request.header("if-none-match") {
+        let Some(own) = response.header("etag").map(opaque) else {
+            return false;
+        };
+        return wanted
+            .split(',')
+            .any(|tag| tag.trim() == "*" || opaque(tag) == own);
+    }
+    match (
+        request.header("if-modified-since"),
+        response.header("last-modified"),
+    ) {
+        (Some(since), Some(_)) => {
+            read_http_date(since).is_some_and(|since| changed.div_euclid(1000) * 1000 <= since)
+        }
+        _ => false,
+    }
+}
+
+/// A tag without its weakness and without what compression appended to it.
+fn opaque(tag: &str) -> &str {
+    let tag = tag.trim();
+    let tag = tag.strip_prefix("W/").unwrap_or(tag).trim_matches('"');
+    tag.strip_suffix("-gzip").unwrap_or(tag)
+}
+
+fn accepts_gzip(request: &SimRequest) -> bool {
+    request
+        .header("accept-encoding")
+        .is_some_and(|accepted| accepted.contains("gzip"))
+}
+
+/// Compresses the body; the ETag says so, as with common servers.
+fn compress(response: &mut SimResponse) {
+    if response.header("content-encoding").is_some() {
+        return;
+    }
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let done = encoder
+        .write_all(&response.body)
+        .and_then(|()| encoder.finish());
+    if let Ok(body) = done {
+        response.body = body.into();
+        response.set("content-encoding", "gzip");
+        if let Some(tag) = response
+            .header("etag")
+            .and_then(|tag| tag.strip_suffix('"'))
+        {
+            let tag = format!("{tag}-gzip\"");
+            response.set("etag", tag);
+        }
+    }
+}
