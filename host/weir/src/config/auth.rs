@@ -49,8 +49,10 @@ pub enum Auth {
     },
 }
 
-const HELP: &str = "example: auth = { bearer = { env = \"SHOP_TOKEN\" } }; also basic, header, query";
-const SECRET_HELP: &str = "allowed: { env = \"NAME\" } or { file = \"path\" }; example: { env = \"SHOP_TOKEN\" }";
+const HELP: &str =
+    "example: auth = { bearer = { env = \"SHOP_TOKEN\" } }; also basic, header, query";
+const SECRET_HELP: &str =
+    "allowed: { env = \"NAME\" } or { file = \"path\" }; example: { env = \"SHOP_TOKEN\" }";
 
 impl Auth {
     /// The word for it in configurations and messages.
@@ -77,14 +79,18 @@ impl Auth {
         };
         let mut section = section.private();
         let ways = [
-            section.get(report, "bearer").map(|at| Self::bearer(&at, report)),
-            section.get(report, "basic").map(|at| Self::basic(&at, report)),
             section
-                .get(report, "header")
-                .map(|at| Self::named(&at, report).map(|(name, value)| Auth::Header { name, value })),
+                .get(report, "bearer")
+                .map(|at| Self::bearer(&at, report)),
             section
-                .get(report, "query")
-                .map(|at| Self::named(&at, report).map(|(name, value)| Auth::Query { name, value })),
+                .get(report, "basic")
+                .map(|at| Self::basic(&at, report)),
+            section.get(report, "header").map(|at| {
+                Self::named(&at, report).map(|(name, value)| Auth::Header { name, value })
+            }),
+            section.get(report, "query").map(|at| {
+                Self::named(&at, report).map(|(name, value)| Auth::Query { name, value })
+            }),
         ];
         let mut given = ways.into_iter().flatten();
         let auth = match (given.next(), given.next()) {
@@ -121,8 +127,15 @@ impl Auth {
             Some("") => Some(Secret::from_source("", SecretSource::Inline)),
             _ => secret(&password, report),
         };
-        if user.as_ref().is_some_and(|user| user.reveal().contains(':')) {
-            report.complain(at, "has a user with a colon, which basic authentication cannot carry", help);
+        if user
+            .as_ref()
+            .is_some_and(|user| user.reveal().contains(':'))
+        {
+            report.complain(
+                at,
+                "has a user with a colon, which basic authentication cannot carry",
+                help,
+            );
             return None;
         }
         Some(Auth::Basic {
@@ -213,7 +226,8 @@ fn from_env(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Secret> {
 }
 
 fn from_file(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Secret> {
-    let path = report.path(at.filled(report, SECRET_HELP)?);
+    let written = at.filled(report, SECRET_HELP)?;
+    let path = report.path(written);
     let shown: Arc<str> = path.display().to_string().into();
     let source = SecretSource::File(Arc::clone(&shown));
     let value = match fs::read_to_string(&path) {
@@ -247,10 +261,19 @@ fn others_may_read(_: &std::path::Path) -> bool {
 
 /// Without the line end that files and shells leave behind; a secret that is empty or that no header can carry is
 /// refused.
-fn clean(at: &Entry<'_>, value: &str, source: SecretSource, report: &mut Report<'_>) -> Option<Secret> {
+fn clean(
+    at: &Entry<'_>,
+    value: &str,
+    source: SecretSource,
+    report: &mut Report<'_>,
+) -> Option<Secret> {
     let value = value.trim_matches(['\r', '\n', ' ', '\t']);
     if value.is_empty() {
-        report.complain(at, &format!("the secret from {source} is empty"), SECRET_HELP);
+        report.complain(
+            at,
+            &format!("the secret from {source} is empty"),
+            SECRET_HELP,
+        );
         return None;
     }
     if value.chars().any(char::is_control) {

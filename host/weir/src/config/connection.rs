@@ -104,7 +104,11 @@ fn streams(
     let mut streams = BTreeMap::new();
     for (name, at) in section.entries(report) {
         if name.trim().is_empty() {
-            report.complain(&at, "is a stream without a name", "example: streams.issues = {}");
+            report.complain(
+                &at,
+                "is a stream without a name",
+                "example: streams.issues = {}",
+            );
         }
         let settings = at
             .section(report, "allowed: a table of settings; example: {}")
@@ -117,7 +121,11 @@ fn streams(
 /// A table whose keys are not the host's, as JSON text with its keys in the order of the file.
 fn free_table(at: &Entry<'_>, report: &mut Report<'_>) -> Arc<str> {
     if !at.value.is_table() {
-        at.wrong_type::<()>(report, "a table", "example: config = { repos = [\"acme/anvil\"] }");
+        at.wrong_type::<()>(
+            report,
+            "a table",
+            "example: config = { repos = [\"acme/anvil\"] }",
+        );
         return Arc::from("{}");
     }
     Arc::from(json(at, report).to_string())
@@ -134,7 +142,11 @@ fn json(at: &Entry<'_>, report: &mut Report<'_>) -> serde_json::Value {
             i64::from_str_radix(&digits, written.radix())
                 .map(Value::from)
                 .unwrap_or_else(|_| {
-                    report.complain(at, "is too large a number", "allowed: 64 bits; else write a string");
+                    report.complain(
+                        at,
+                        "is too large a number",
+                        "allowed: 64 bits; else write a string",
+                    );
                     Value::Null
                 })
         }
@@ -146,7 +158,11 @@ fn json(at: &Entry<'_>, report: &mut Report<'_>) -> serde_json::Value {
             .and_then(serde_json::Number::from_f64)
             .map(Value::Number)
             .unwrap_or_else(|| {
-                report.complain(at, "is a number that JSON does not have", "allowed: finite numbers");
+                report.complain(
+                    at,
+                    "is a number that JSON does not have",
+                    "allowed: finite numbers",
+                );
                 Value::Null
             }),
         DeValue::Array(items) => items

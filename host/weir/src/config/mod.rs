@@ -157,7 +157,11 @@ fn named<T>(
     for (name, at) in section.entries(report) {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
         if name.is_empty() || !name.chars().all(plain) {
-            report.complain(&at, "is not a name", "allowed: a-z, 0-9, _ and -; example: shop-eu");
+            report.complain(
+                &at,
+                "is not a name",
+                "allowed: a-z, 0-9, _ and -; example: shop-eu",
+            );
         }
         if let Some(section) = at.section(report, help)
             && let Some(value) = read(section, report)
@@ -174,10 +178,19 @@ fn syntax_error(error: &toml::de::Error, text: &str, report: &Report<'_>) -> Con
     let line = report.line(span.start);
     let message = error.message();
     let (key, problem, help) = if message.starts_with("duplicate key") {
-        let written = text.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim();
+        let written = text
+            .lines()
+            .nth(line.saturating_sub(1))
+            .unwrap_or_default()
+            .trim();
         // A header says which table; of a plain line only the key is safe to show.
         let key = match written.strip_prefix('[') {
-            Some(header) => header.split(']').next().unwrap_or_default().trim_matches('[').to_owned(),
+            Some(header) => header
+                .split(']')
+                .next()
+                .unwrap_or_default()
+                .trim_matches('[')
+                .to_owned(),
             None => text.get(span).unwrap_or_default().to_owned(),
         };
         (

@@ -106,9 +106,11 @@ impl<'a> Report<'a> {
 /// A key whose value is better not shown, whatever table it stands in.
 pub(super) fn may_hold_secret(key: &str) -> bool {
     let last = key.rsplit('.').next().unwrap_or(key).to_ascii_lowercase();
-    ["token", "secret", "password", "passwd", "key", "bearer", "auth"]
-        .iter()
-        .any(|word| last.contains(word))
+    [
+        "token", "secret", "password", "passwd", "key", "bearer", "auth",
+    ]
+    .iter()
+    .any(|word| last.contains(word))
 }
 
 /// One value and where it stands.
@@ -156,7 +158,11 @@ impl<'d> Entry<'d> {
     pub(super) fn flag(&self, report: &mut Report<'_>) -> Option<bool> {
         match self.value {
             DeValue::Boolean(flag) => Some(*flag),
-            _ => self.wrong_type(report, "true or false", "allowed: true or false, without quotes"),
+            _ => self.wrong_type(
+                report,
+                "true or false",
+                "allowed: true or false, without quotes",
+            ),
         }
     }
 
@@ -257,7 +263,11 @@ impl<'d> Entry<'d> {
 
 /// The type's name with its article.
 fn a(type_name: &str) -> String {
-    let article = if type_name.starts_with(['a', 'i']) { "an" } else { "a" };
+    let article = if type_name.starts_with(['a', 'i']) {
+        "an"
+    } else {
+        "a"
+    };
     format!("{article} {type_name}")
 }
 

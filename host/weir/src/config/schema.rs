@@ -28,8 +28,11 @@ pub fn validate_connector_config(
             help: "this is the connector's mistake: report it to its author".to_owned(),
         }]
     };
-    let schema: Value = serde_json::from_str(schema)
-        .map_err(|error| blame(format!("the connector's config schema is not JSON: {error}")))?;
+    let schema: Value = serde_json::from_str(schema).map_err(|error| {
+        blame(format!(
+            "the connector's config schema is not JSON: {error}"
+        ))
+    })?;
     let config: Value = serde_json::from_str(config)
         .map_err(|error| blame(format!("the config cannot be read: {error}")))?;
     let validator = jsonschema::validator_for(&schema)
@@ -38,7 +41,11 @@ pub fn validate_connector_config(
         .iter_errors(&config)
         .flat_map(|error| explain(&error, &root, &schema))
         .collect();
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors)
+    }
 }
 
 fn explain(error: &ValidationError<'_>, root: &str, schema: &Value) -> Vec<ConfigError> {
@@ -178,9 +185,20 @@ mod tests {
         let told = errors(r#"{"repo":["acme/anvil"],"page_size":500}"#);
         assert_eq!(told.len(), 3, "{told:#?}");
         let all = told.join("\n");
-        assert!(all.contains("connection.oss.config.repo: is not a key of this connector; did you mean repos?"), "{all}");
-        assert!(all.contains("connection.oss.config.repos: is missing; example: [\"acme/anvil\"]"), "{all}");
-        assert!(all.contains("connection.oss.config.page_size = 500: "), "{all}");
+        assert!(
+            all.contains(
+                "connection.oss.config.repo: is not a key of this connector; did you mean repos?"
+            ),
+            "{all}"
+        );
+        assert!(
+            all.contains("connection.oss.config.repos: is missing; example: [\"acme/anvil\"]"),
+            "{all}"
+        );
+        assert!(
+            all.contains("connection.oss.config.page_size = 500: "),
+            "{all}"
+        );
     }
 
     #[test]

@@ -75,8 +75,10 @@ impl SinkConfig {
         let rotate = section
             .get(report, "rotate")
             .and_then(|at| {
-                let section =
-                    at.section(report, "example: rotate = { size = \"100MB\", every = \"day\" }")?;
+                let section = at.section(
+                    report,
+                    "example: rotate = { size = \"100MB\", every = \"day\" }",
+                )?;
                 Some(Rotate::read(section, report))
             })
             .unwrap_or_default();
@@ -108,7 +110,9 @@ fn placeholders(template: &str) -> Vec<Result<&str, ()>> {
     let mut rest = template;
     while let Some(at) = rest.find(['{', '}']) {
         let (_, from) = rest.split_at(at);
-        let closing = from.strip_prefix('{').and_then(|inner| inner.split_once('}'));
+        let closing = from
+            .strip_prefix('{')
+            .and_then(|inner| inner.split_once('}'));
         match closing {
             Some((name, after)) => {
                 found.push(Ok(name));
@@ -125,12 +129,10 @@ fn placeholders(template: &str) -> Vec<Result<&str, ()>> {
 
 impl Rotate {
     fn read(mut section: Section<'_>, report: &mut Report<'_>) -> Self {
-        let size = section
-            .get(report, "size")
-            .and_then(|at| at.size(report));
-        let every = section.get(report, "every").and_then(|at| {
-            at.word(report, &[("hour", Every::Hour), ("day", Every::Day)])
-        });
+        let size = section.get(report, "size").and_then(|at| at.size(report));
+        let every = section
+            .get(report, "every")
+            .and_then(|at| at.word(report, &[("hour", Every::Hour), ("day", Every::Day)]));
         section.finish(report);
         Rotate { size, every }
     }

@@ -207,7 +207,13 @@ impl Interval {
         {
             interval.strategy = strategy;
         }
-        in_order(at, report, ("min", interval.min), ("max", interval.max), help);
+        in_order(
+            at,
+            report,
+            ("min", interval.min),
+            ("max", interval.max),
+            help,
+        );
         section.finish(report);
         interval
     }
@@ -226,7 +232,13 @@ impl Backoff {
         if let Some(at) = section.get(report, "cap") {
             backoff.cap = at.duration(report);
         }
-        in_order(at, report, ("base", backoff.base), ("cap", backoff.cap), help);
+        in_order(
+            at,
+            report,
+            ("base", backoff.base),
+            ("cap", backoff.cap),
+            help,
+        );
         section.finish(report);
         backoff
     }
@@ -275,16 +287,15 @@ impl Overlap {
 
 /// An RFC 3339 moment or a plain date, as a string or as TOML's own date; without an offset it is UTC.
 fn moment(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Timestamp> {
-    let help = "allowed: a date or an RFC 3339 time; example: \"2024-01-01\" or \"2024-01-01T00:00:00Z\"";
+    let help =
+        "allowed: a date or an RFC 3339 time; example: \"2024-01-01\" or \"2024-01-01T00:00:00Z\"";
     let text = match at.value.as_datetime() {
         Some(written) => written.to_string(),
         None => at.text(report, help)?.to_owned(),
     };
     let read = text
         .parse::<jiff::Timestamp>()
-        .or_else(|_| {
-            jiff::tz::TimeZone::UTC.to_timestamp(text.parse::<jiff::civil::DateTime>()?)
-        })
+        .or_else(|_| jiff::tz::TimeZone::UTC.to_timestamp(text.parse::<jiff::civil::DateTime>()?))
         .map(jiff::Timestamp::as_millisecond);
     if read.is_err() {
         report.complain(at, "is not a date", help);

@@ -7,8 +7,7 @@ pub(super) const DURATION_HELP: &str =
     "a whole number and a unit: ms, s, m, h or d; example: \"30s\"";
 
 /// What a size may look like, for error texts.
-pub(super) const SIZE_HELP: &str =
-    "a whole number and a unit: B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024); example: \"16MiB\"";
+pub(super) const SIZE_HELP: &str = "a whole number and a unit: B, KB, MB, GB (powers of 1000) or KiB, MiB, GiB (powers of 1024); example: \"16MiB\"";
 
 /// The longest duration that means anything here: a hundred years.
 const LONGEST: Duration = 100 * 365 * 86_400_000;
@@ -77,15 +76,35 @@ mod tests {
         let read: Vec<_> = ["500ms", "30s", "5m", "1h", "2d"].map(duration).to_vec();
         assert_eq!(
             read,
-            [Ok(500), Ok(30_000), Ok(300_000), Ok(3_600_000), Ok(172_800_000)]
+            [
+                Ok(500),
+                Ok(30_000),
+                Ok(300_000),
+                Ok(3_600_000),
+                Ok(172_800_000)
+            ]
         );
     }
 
     #[test]
     fn case_167_a_duration_that_is_not_plain_is_refused() {
         for text in [
-            "5", "5seconds", "", "s", "0s", "0ms", "-5s", "1.5s", " 5s", "5 s", "5s ", "5S", "1h30m",
-            "99999999999999999999s", "40000d", "٣s",
+            "5",
+            "5seconds",
+            "",
+            "s",
+            "0s",
+            "0ms",
+            "-5s",
+            "1.5s",
+            " 5s",
+            "5 s",
+            "5s ",
+            "5S",
+            "1h30m",
+            "99999999999999999999s",
+            "40000d",
+            "٣s",
         ] {
             assert!(duration(text).is_err(), "{text:?}");
         }

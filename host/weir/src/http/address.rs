@@ -37,7 +37,9 @@ pub fn address_allowed(address: IpAddr, policy: AddressPolicy) -> Result<(), &'s
         Zone::Loopback if policy.loopback || policy.private => Ok(()),
         Zone::Private if policy.private => Ok(()),
         Zone::Loopback => Err("the address is this machine's own, and the origin is not"),
-        Zone::Private => Err("the address is in a private network; if the vendor is there, set allow_private = true"),
+        Zone::Private => Err(
+            "the address is in a private network; if the vendor is there, set allow_private = true",
+        ),
         Zone::Never => Err("the address is link-local, a metadata service or reserved"),
     }
 }
@@ -71,7 +73,9 @@ fn zone_v6(address: Ipv6Addr) -> Zone {
         _ if address == METADATA_V6 => Zone::Never,
         [0, 0, 0, 0, 0, 0, 0, 1] => Zone::Loopback,
         // Forms that carry an IPv4 address: mapped, compatible, translated (RFC 6052), 6to4.
-        [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => zone_v4(v4(seventh, eighth)),
+        [0, 0, 0, 0, 0, 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
+            zone_v4(v4(seventh, eighth))
+        }
         [0, 0, 0, 0, 0, 0, ..] => Zone::Never,
         [0x2002, high, low, ..] => match zone_v4(v4(high, low)) {
             Zone::Public => Zone::Public,
@@ -116,7 +120,14 @@ mod tests {
 
     #[test]
     fn public_addresses_pass_everywhere() {
-        for address in ["93.184.216.34", "172.32.0.1", "100.128.0.1", "2606:4700::1", "::ffff:8.8.8.8", "64:ff9b::808:808"] {
+        for address in [
+            "93.184.216.34",
+            "172.32.0.1",
+            "100.128.0.1",
+            "2606:4700::1",
+            "::ffff:8.8.8.8",
+            "64:ff9b::808:808",
+        ] {
             assert!(allowed(address, PUBLIC), "{address}");
         }
     }
@@ -124,8 +135,15 @@ mod tests {
     #[test]
     fn private_addresses_need_the_users_word() {
         for address in [
-            "10.0.0.1", "172.16.0.1", "172.31.255.255", "192.168.1.1", "100.64.0.1", "fc00::1",
-            "fd12:3456::1", "::ffff:10.0.0.1", "64:ff9b::a00:1",
+            "10.0.0.1",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "100.64.0.1",
+            "fc00::1",
+            "fd12:3456::1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::a00:1",
         ] {
             assert!(!allowed(address, PUBLIC), "{address}");
             assert!(!allowed(address, LOOPBACK), "{address}");
@@ -144,9 +162,20 @@ mod tests {
     #[test]
     fn some_addresses_are_never_a_vendors() {
         for address in [
-            "169.254.169.254", "100.100.100.200", "fd00:ec2::254", "0.0.0.0", "::", "224.0.0.1",
-            "255.255.255.255", "fe80::1", "ff02::1", "::ffff:169.254.169.254", "2002:a9fe:a9fe::1",
-            "2002:7f00:1::", "::7f00:1", "2001:0:1::1",
+            "169.254.169.254",
+            "100.100.100.200",
+            "fd00:ec2::254",
+            "0.0.0.0",
+            "::",
+            "224.0.0.1",
+            "255.255.255.255",
+            "fe80::1",
+            "ff02::1",
+            "::ffff:169.254.169.254",
+            "2002:a9fe:a9fe::1",
+            "2002:7f00:1::",
+            "::7f00:1",
+            "2001:0:1::1",
         ] {
             assert!(!allowed(address, PRIVATE), "{address}");
         }

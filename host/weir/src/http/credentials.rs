@@ -102,21 +102,12 @@ impl Credential {
         &self.redactor
     }
 
-    /// The headers that carry it, to a URL that the caller knows to lie at its origin.
-    pub(super) fn sign(&self, url: &mut Url) -> Vec<(String, String)> {
-        let safe = url.scheme() == "https" || is_loopback(url);
-        match &self.way {
-            Way::Header { name, value } if safe => vec![(name.clone(), value.reveal().to_owned())],
-            Way::Query { name, value } if safe => {
-                set_query_parameter(url, name, value.reveal());
-                Vec::new()
-            }
-            _ => Vec::new(),
+    /// Adds it to a call whose URL the caller knows to lie at its origin: the headers to send, or a query parameter in
+    /// the URL. Nothing goes out unencrypted, unless to loopback or with the user's `allow_http`.
+    pub(super) fn sign(&self, url: &mut Url, allow_http: bool) -> Vec<(String, String)> {
+        if url.scheme() != "https" && !is_loopback(url) && !allow_http {
+            return Vec::new();
         }
-    }
-
-    /// As [`Credential::sign`], where the user allows plain http.
-    pub(super) fn sign_plain(&self, url: &mut Url) -> Vec<(String, String)> {
         match &self.way {
             Way::Header { name, value } => vec![(name.clone(), value.reveal().to_owned())],
             Way::Query { name, value } => {
@@ -180,7 +171,11 @@ fn agreed(given: Option<&str>, declared: &str, ignore_case: bool) -> Option<Stri
         Some(given) if ignore_case && given.eq_ignore_ascii_case(declared) => given,
         Some(_) => return None,
     };
-    Some(if ignore_case { name.to_ascii_lowercase() } else { name.to_owned() })
+    Some(if ignore_case {
+        name.to_ascii_lowercase()
+    } else {
+        name.to_owned()
+    })
 }
 
 /// What is secret in an `auth`. A user's name written plainly beside a password is not.
@@ -190,7 +185,11 @@ fn secrets(auth: &Auth) -> Vec<&Secret> {
         Auth::Bearer(value) | Auth::Header { value, .. } | Auth::Query { value, .. } => vec![value],
         Auth::Basic { user, password } => {
             let plain = *user.source() == SecretSource::Inline && !password.reveal().is_empty();
-            if plain { vec![password] } else { vec![user, password] }
+            if plain {
+                vec![password]
+            } else {
+                vec![user, password]
+            }
         }
     }
 }
@@ -210,13 +209,19 @@ fn fingerprint(auth: &Auth) -> String {
     };
     match auth {
         Auth::None => return "none".to_owned(),
-        Auth::Bearer(value) | Auth::Header { value, .. } | Auth::Query { value, .. } => feed(value.reveal()),
+        Auth::Bearer(value) | Auth::Header { value, .. } | Auth::Query { value, .. } => {
+            feed(value.reveal())
+        }
         Auth::Basic { user, password } => {
             feed(user.reveal());
             feed(password.reveal());
         }
     }
-    hash.finalize().iter().take(6).map(|byte| format!("{byte:02x}")).collect()
+    hash.finalize()
+        .iter()
+        .take(6)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 impl CredentialError {
@@ -225,7 +230,10 @@ impl CredentialError {
         CredentialError {
             given: auth.kind(),
             accepted: accepted.join(", "),
-            example: schemes.iter().find_map(example).unwrap_or_else(|| "no auth at all".to_owned()),
+            example: schemes
+                .iter()
+                .find_map(example)
+                .unwrap_or_else(|| "no auth at all".to_owned()),
         }
     }
 }
@@ -247,11 +255,17 @@ fn example(scheme: &AuthScheme) -> Option<String> {
     Some(match scheme {
         AuthScheme::None => return None,
         AuthScheme::Bearer | AuthScheme::OAuth2 => format!("auth = {{ bearer = {secret} }}"),
-        AuthScheme::Basic => format!("auth = {{ basic = {{ user = \"ops\", password = {secret} }} }}"),
+        AuthScheme::Basic => {
+            format!("auth = {{ basic = {{ user = \"ops\", password = {secret} }} }}")
+        }
         AuthScheme::Header(name) if !name.is_empty() => format!("auth = {{ header = {secret} }}"),
         AuthScheme::Query(name) if !name.is_empty() => format!("auth = {{ query = {secret} }}"),
-        AuthScheme::Header(_) => format!("auth = {{ header = {{ name = \"X-Api-Key\", value = {secret} }} }}"),
-        AuthScheme::Query(_) => format!("auth = {{ query = {{ name = \"api_key\", value = {secret} }} }}"),
+        AuthScheme::Header(_) => {
+            format!("auth = {{ header = {{ name = \"X-Api-Key\", value = {secret} }} }}")
+        }
+        AuthScheme::Query(_) => {
+            format!("auth = {{ query = {{ name = \"api_key\", value = {secret} }} }}")
+        }
     })
 }
 
@@ -267,13 +281,18 @@ mod tests {
     fn each_scheme_signs_in_its_own_way() {
         let sign = |auth: &Auth, scheme: AuthScheme| {
             let mut url = Url::parse("https://api.example.test/x?page=1").unwrap();
-            let headers = Credential::new(auth, &[scheme]).unwrap().sign(&mut url);
+            let headers = Credential::new(auth, &[scheme])
+                .unwrap()
+                .sign(&mut url, false);
             (headers, url.to_string())
         };
         let plain = "https://api.example.test/x?page=1".to_owned();
         assert_eq!(
             sign(&bearer("tok_XYZ"), AuthScheme::Bearer),
-            (vec![("authorization".into(), "Bearer tok_XYZ".into())], plain.clone())
+            (
+                vec![("authorization".into(), "Bearer tok_XYZ".into())],
+                plain.clone()
+            )
         );
         let basic = Auth::Basic {
             user: Secret::new("Aladdin"),
@@ -282,17 +301,32 @@ mod tests {
         // The example of RFC 7617.
         assert_eq!(
             sign(&basic, AuthScheme::Basic),
-            (vec![("authorization".into(), "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==".into())], plain.clone())
+            (
+                vec![(
+                    "authorization".into(),
+                    "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==".into()
+                )],
+                plain.clone()
+            )
         );
-        let header = Auth::Header { name: None, value: Secret::new("k1") };
+        let header = Auth::Header {
+            name: None,
+            value: Secret::new("k1"),
+        };
         assert_eq!(
             sign(&header, AuthScheme::Header("X-Api-Key".into())),
             (vec![("x-api-key".into(), "k1".into())], plain)
         );
-        let query = Auth::Query { name: Some("key".into()), value: Secret::new("k&1") };
+        let query = Auth::Query {
+            name: Some("key".into()),
+            value: Secret::new("k&1"),
+        };
         assert_eq!(
             sign(&query, AuthScheme::Query(String::new())),
-            (Vec::new(), "https://api.example.test/x?page=1&key=k%261".to_owned())
+            (
+                Vec::new(),
+                "https://api.example.test/x?page=1&key=k%261".to_owned()
+            )
         );
     }
 
@@ -300,14 +334,18 @@ mod tests {
     fn a_credential_is_not_sent_unencrypted() {
         let credential = Credential::new(&bearer("tok_XYZ"), &[AuthScheme::Bearer]).unwrap();
         let mut url = Url::parse("http://api.example.test/").unwrap();
-        assert!(credential.sign(&mut url).is_empty());
+        assert!(credential.sign(&mut url, false).is_empty());
         let mut url = Url::parse("http://127.0.0.1:8080/").unwrap();
-        assert_eq!(credential.sign(&mut url).len(), 1);
+        assert_eq!(credential.sign(&mut url, false).len(), 1);
     }
 
     #[test]
     fn auth_that_does_not_fit_says_what_would() {
-        let error = Credential::new(&bearer("tok_XYZ"), &[AuthScheme::Header("X-Api-Key".into())]).unwrap_err();
+        let error = Credential::new(
+            &bearer("tok_XYZ"),
+            &[AuthScheme::Header("X-Api-Key".into())],
+        )
+        .unwrap_err();
         assert_eq!(
             error.to_string(),
             "auth = bearer does not fit: the connector accepts header X-Api-Key; example: auth = { header = { env = \"NAME\" } }"
@@ -322,13 +360,19 @@ mod tests {
         assert_eq!(of(&bearer("tok_XYZ")), of(&bearer("tok_XYZ")));
         assert_ne!(of(&bearer("tok_XYZ")), of(&bearer("tok_XYz")));
         assert_eq!(of(&bearer("tok_XYZ")).len(), 12);
-        let debug = format!("{:?}", Credential::new(&bearer("tok_XYZ"), &[AuthScheme::Bearer]).unwrap());
+        let debug = format!(
+            "{:?}",
+            Credential::new(&bearer("tok_XYZ"), &[AuthScheme::Bearer]).unwrap()
+        );
         assert!(!debug.contains("tok_XYZ"));
     }
 
     #[test]
     fn the_encoded_pair_of_basic_is_masked_and_the_users_name_is_not() {
-        let auth = Auth::Basic { user: Secret::new("operator"), password: Secret::new("hunter22") };
+        let auth = Auth::Basic {
+            user: Secret::new("operator"),
+            password: Secret::new("hunter22"),
+        };
         let credential = Credential::new(&auth, &[AuthScheme::Basic]).unwrap();
         let masked = credential
             .redactor()

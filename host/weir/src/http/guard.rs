@@ -91,7 +91,8 @@ impl Origin {
             detail,
         };
         let filled = fill(template, config).map_err(wrong)?;
-        let mut base = Url::parse(&filled).map_err(|error| wrong(format!("it is not a URL: {error}")))?;
+        let mut base =
+            Url::parse(&filled).map_err(|error| wrong(format!("it is not a URL: {error}")))?;
         if !matches!(base.scheme(), "https" | "http") {
             return Err(wrong("only https is spoken".to_owned()));
         }
@@ -101,7 +102,9 @@ impl Origin {
             ));
         }
         if base.query().is_some() || base.fragment().is_some() {
-            return Err(wrong("it holds a query or a fragment; the base is a host and a path".to_owned()));
+            return Err(wrong(
+                "it holds a query or a fragment; the base is a host and a path".to_owned(),
+            ));
         }
         let loopback = is_loopback(&base);
         if base.scheme() == "http" && !loopback && !allow_http {
@@ -130,6 +133,11 @@ impl Origin {
     /// Which addresses its host may have.
     pub fn addresses(&self) -> AddressPolicy {
         self.addresses
+    }
+
+    /// The user allows calls without TLS.
+    pub fn allows_http(&self) -> bool {
+        self.allow_http
     }
 
     /// Same scheme, host and port: the only place for this origin's credentials.
@@ -232,7 +240,8 @@ impl Origin {
             return Err("it leads to another scheme or port");
         }
         let before = shown(url);
-        let changed = url.set_scheme(self.base.scheme()).is_ok() && url.set_port(self.base.port()).is_ok();
+        let changed =
+            url.set_scheme(self.base.scheme()).is_ok() && url.set_port(self.base.port()).is_ok();
         if changed && self.covers(url) {
             Ok(Some(format!(
                 "the vendor's link {before} was called as {}, as the origin is written",
@@ -318,7 +327,9 @@ fn has_scheme(path: &str) -> bool {
 /// A segment that a server might read as going up, also when its dots or slashes are percent-encoded.
 fn climbs(segment: &str) -> bool {
     let decoded = percent_decode_str(segment).decode_utf8_lossy();
-    decoded.split(['/', '\\']).any(|part| matches!(part, "." | ".."))
+    decoded
+        .split(['/', '\\'])
+        .any(|part| matches!(part, "." | ".."))
 }
 
 /// Adds pairs to what the URL already asks for, which stays byte for byte.
@@ -385,12 +396,22 @@ fn fill(template: &str, config: &Value) -> Result<String, String> {
                 ));
             }
             if !after.is_empty() && value.contains(['?', '#']) {
-                return Err(format!("config.{name} holds a query or a fragment; the base is a host and a path"));
+                return Err(format!(
+                    "config.{name} holds a query or a fragment; the base is a host and a path"
+                ));
             }
-            filled.push_str(if after.is_empty() { &value } else { value.trim_end_matches('/') });
+            filled.push_str(if after.is_empty() {
+                &value
+            } else {
+                value.trim_end_matches('/')
+            });
         } else {
             let authority = filled.ends_with("://") && (after.is_empty() || after.starts_with('/'));
-            let plain = if authority { host_with_port(&value) } else { plain_word(&value) };
+            let plain = if authority {
+                host_with_port(&value)
+            } else {
+                plain_word(&value)
+            };
             if !plain {
                 return Err(format!(
                     "config.{name} = {value:?} is refused; allowed: letters, digits, - and _, with single dots between"
@@ -450,13 +471,34 @@ mod tests {
     #[test]
     fn a_template_takes_plain_words_only() {
         let shop = |name: &str| {
-            Origin::new("https://{shop}.example.com/admin", &json!({ "shop": name }), false, false)
-                .map(|origin| origin.base().to_string())
+            Origin::new(
+                "https://{shop}.example.com/admin",
+                &json!({ "shop": name }),
+                false,
+                false,
+            )
+            .map(|origin| origin.base().to_string())
         };
-        assert_eq!(shop("acme-eu").unwrap(), "https://acme-eu.example.com/admin");
+        assert_eq!(
+            shop("acme-eu").unwrap(),
+            "https://acme-eu.example.com/admin"
+        );
         for bad in [
-            "", "evil.test/", "evil.test#", "evil.test?", "a@b", "a:1", "a\\b", "..", ".", "a..b", "a b", "a\nb", "%2f",
-            "ünicode", "{x}",
+            "",
+            "evil.test/",
+            "evil.test#",
+            "evil.test?",
+            "a@b",
+            "a:1",
+            "a\\b",
+            "..",
+            ".",
+            "a..b",
+            "a b",
+            "a\nb",
+            "%2f",
+            "ünicode",
+            "{x}",
         ] {
             assert!(shop(bad).is_err(), "{bad:?}");
         }
@@ -473,7 +515,10 @@ mod tests {
             Origin::new("https://{host}/api", &json!({ "host": name }), false, false)
                 .map(|origin| origin.base().to_string())
         };
-        assert_eq!(host("erp.acme.test:8443").unwrap(), "https://erp.acme.test:8443/api");
+        assert_eq!(
+            host("erp.acme.test:8443").unwrap(),
+            "https://erp.acme.test:8443/api"
+        );
         assert!(host("erp.acme.test:x").is_err());
         assert!(host("u@erp.acme.test").is_err());
     }
@@ -482,13 +527,25 @@ mod tests {
     fn only_https_loopback_or_the_users_word() {
         let make = |url: &str, http| Origin::new("{u}", &json!({ "u": url }), false, http);
         assert!(make("https://api.example.test/v1", false).is_ok());
-        for loopback in ["http://127.0.0.1:8080", "http://localhost:1", "http://[::1]:2/", "http://0x7f.1", "http://2130706433"] {
+        for loopback in [
+            "http://127.0.0.1:8080",
+            "http://localhost:1",
+            "http://[::1]:2/",
+            "http://0x7f.1",
+            "http://2130706433",
+        ] {
             let origin = make(loopback, false).unwrap();
             assert!(origin.addresses().loopback, "{loopback}");
         }
         assert!(make("http://api.example.test", false).is_err());
         assert!(make("http://api.example.test", true).is_ok());
-        for bad in ["ftp://api.example.test", "https://u:p@api.example.test", "https://api.example.test/?k=v", "api.example.test", "https://"] {
+        for bad in [
+            "ftp://api.example.test",
+            "https://u:p@api.example.test",
+            "https://api.example.test/?k=v",
+            "api.example.test",
+            "https://",
+        ] {
             assert!(make(bad, true).is_err(), "{bad}");
         }
     }
@@ -496,14 +553,38 @@ mod tests {
     #[test]
     fn paths_stay_below_the_base() {
         let api = origin("https://api.example.test/v1/");
-        assert_eq!(path(&api, "orders").unwrap(), "https://api.example.test/v1/orders");
-        assert_eq!(path(&api, "/orders/7").unwrap(), "https://api.example.test/v1/orders/7");
+        assert_eq!(
+            path(&api, "orders").unwrap(),
+            "https://api.example.test/v1/orders"
+        );
+        assert_eq!(
+            path(&api, "/orders/7").unwrap(),
+            "https://api.example.test/v1/orders/7"
+        );
         assert_eq!(path(&api, "").unwrap(), "https://api.example.test/v1");
-        assert_eq!(path(&api, "projects/a%2Fb").unwrap(), "https://api.example.test/v1/projects/a%2Fb");
-        assert_eq!(path(&api, "docs:batch").unwrap(), "https://api.example.test/v1/docs:batch");
+        assert_eq!(
+            path(&api, "projects/a%2Fb").unwrap(),
+            "https://api.example.test/v1/projects/a%2Fb"
+        );
+        assert_eq!(
+            path(&api, "docs:batch").unwrap(),
+            "https://api.example.test/v1/docs:batch"
+        );
         for bad in [
-            "../admin", "/../admin", "a/../../b", "a/%2e%2e/b", "a/.%2E/b", "..%2fadmin", "..%5cadmin", "//evil.test/x",
-            "https://evil.test/x", "a?b=c", "a#b", "\\\\evil.test", "a\nb", "a/./b",
+            "../admin",
+            "/../admin",
+            "a/../../b",
+            "a/%2e%2e/b",
+            "a/.%2E/b",
+            "..%2fadmin",
+            "..%5cadmin",
+            "//evil.test/x",
+            "https://evil.test/x",
+            "a?b=c",
+            "a#b",
+            "\\\\evil.test",
+            "a\nb",
+            "a/./b",
         ] {
             assert!(path(&api, bad).is_err(), "{bad:?}");
         }
@@ -512,50 +593,95 @@ mod tests {
     #[test]
     fn a_query_is_encoded_pair_by_pair() {
         let api = origin("https://api.example.test");
-        let query = [("q".to_owned(), "a b&c=d+é#".to_owned()), ("page[size]".to_owned(), "5".to_owned())];
-        let url = api.resolve(&Target::Path("x".into()), &query, None).unwrap().url;
-        assert_eq!(url.query(), Some("q=a%20b%26c%3Dd%2B%C3%A9%23&page%5Bsize%5D=5"));
+        let query = [
+            ("q".to_owned(), "a b&c=d+é#".to_owned()),
+            ("page[size]".to_owned(), "5".to_owned()),
+        ];
+        let url = api
+            .resolve(&Target::Path("x".into()), &query, None)
+            .unwrap()
+            .url;
+        assert_eq!(
+            url.query(),
+            Some("q=a%20b%26c%3Dd%2B%C3%A9%23&page%5Bsize%5D=5")
+        );
         let next = Target::Link("https://api.example.test/x?cursor=a%2fb".into());
-        let url = api.resolve(&next, &[("n".to_owned(), "1".to_owned())], None).unwrap().url;
+        let url = api
+            .resolve(&next, &[("n".to_owned(), "1".to_owned())], None)
+            .unwrap()
+            .url;
         assert_eq!(url.query(), Some("cursor=a%2fb&n=1"));
     }
 
     #[test]
     fn links_must_lie_at_the_origin() {
         let api = origin("https://api.example.test/v1");
-        assert_eq!(link(&api, "https://API.example.test:443/items?p=2").unwrap(), "https://api.example.test/items?p=2");
+        assert_eq!(
+            link(&api, "https://API.example.test:443/items?p=2").unwrap(),
+            "https://api.example.test/items?p=2"
+        );
         for bad in [
-            "https://evil.test/", "https://api.example.test@evil.test/", "https://u@api.example.test/", "//evil.test/",
-            "https://api.example.test:8443/", "http://api.example.test:81/", "https://api.example.test./", "ftp://api.example.test/",
-            "javascript:alert(1)", "https:\\\\evil.test", "data:,x", "https://api.example.test.evil.test/",
+            "https://evil.test/",
+            "https://api.example.test@evil.test/",
+            "https://u@api.example.test/",
+            "//evil.test/",
+            "https://api.example.test:8443/",
+            "http://api.example.test:81/",
+            "https://api.example.test./",
+            "ftp://api.example.test/",
+            "javascript:alert(1)",
+            "https:\\\\evil.test",
+            "data:,x",
+            "https://api.example.test.evil.test/",
         ] {
             assert!(link(&api, bad).is_err(), "{bad:?}");
         }
-        let text = link(&api, "https://evil.test/a?api_key=S3CR3T").unwrap_err().to_string();
-        assert!(text.contains("https://evil.test/a") && !text.contains("S3CR3T"), "{text}");
+        let text = link(&api, "https://evil.test/a?api_key=S3CR3T")
+            .unwrap_err()
+            .to_string();
+        assert!(
+            text.contains("https://evil.test/a") && !text.contains("S3CR3T"),
+            "{text}"
+        );
     }
 
     #[test]
     fn a_relative_link_is_read_from_the_page_that_gave_it() {
         let api = origin("https://api.example.test/v1");
         let from = Url::parse("https://api.example.test/v1/items?page=1").unwrap();
-        let next = api.resolve(&Target::Link("?page=2".into()), &[], Some(&from)).unwrap();
-        assert_eq!(next.url.as_str(), "https://api.example.test/v1/items?page=2");
+        let next = api
+            .resolve(&Target::Link("?page=2".into()), &[], Some(&from))
+            .unwrap();
+        assert_eq!(
+            next.url.as_str(),
+            "https://api.example.test/v1/items?page=2"
+        );
     }
 
     #[test]
     fn case_095_a_plain_link_of_an_encrypted_origin_is_called_encrypted() {
         let api = origin("https://api.example.test:8443");
         let next = api
-            .resolve(&Target::Link("http://api.example.test/items?page=2".into()), &[], None)
+            .resolve(
+                &Target::Link("http://api.example.test/items?page=2".into()),
+                &[],
+                None,
+            )
             .unwrap();
-        assert_eq!(next.url.as_str(), "https://api.example.test:8443/items?page=2");
-        assert!(next.note.is_some_and(|note| note.contains("http://api.example.test/items")));
+        assert_eq!(
+            next.url.as_str(),
+            "https://api.example.test:8443/items?page=2"
+        );
+        assert!(
+            next.note
+                .is_some_and(|note| note.contains("http://api.example.test/items"))
+        );
     }
 
     #[test]
     fn query_parameters_are_replaced_by_name_and_others_kept_as_written() {
-        let mut url = Url::parse("https://a.test/?x=%7e&api%5Fkey=old&y=a+b&api_key=older").unwrap();
+        let mut url =
+            Url::parse("https://a.test/?x=%7e&api%5Fkey=old&y=a+b&api_key=older").unwrap();
         set_query_parameter(&mut url, "api_key", "n&w");
         assert_eq!(url.query(), Some("x=%7e&y=a+b&api_key=n%26w"));
         remove_query_parameter(&mut url, "api_key");

@@ -59,7 +59,9 @@ pub fn admit(asked: &[(String, String)]) -> Result<Admitted, HeaderError> {
         if HOSTS_OWN.contains(&name.as_str()) || name.starts_with("proxy-") {
             admitted.left_out.push(name);
         } else {
-            admitted.headers.push((name, value.trim_matches([' ', '\t']).to_owned()));
+            admitted
+                .headers
+                .push((name, value.trim_matches([' ', '\t']).to_owned()));
         }
     }
     Ok(admitted)
@@ -85,12 +87,23 @@ mod tests {
     #[test]
     fn ordinary_headers_pass_in_lower_case() {
         let admitted = ask("Accept", " application/json ").unwrap();
-        assert_eq!(admitted.headers, [("accept".to_owned(), "application/json".to_owned())]);
+        assert_eq!(
+            admitted.headers,
+            [("accept".to_owned(), "application/json".to_owned())]
+        );
     }
 
     #[test]
     fn the_hosts_own_headers_are_left_out_and_named() {
-        for name in ["Host", "CONTENT-LENGTH", "Authorization", "Cookie", "Transfer-Encoding", "Proxy-Authorization", "If-None-Match"] {
+        for name in [
+            "Host",
+            "CONTENT-LENGTH",
+            "Authorization",
+            "Cookie",
+            "Transfer-Encoding",
+            "Proxy-Authorization",
+            "If-None-Match",
+        ] {
             let admitted = ask(name, "x").unwrap();
             assert!(admitted.headers.is_empty());
             assert_eq!(admitted.left_out, [name.to_ascii_lowercase()]);
@@ -99,7 +112,16 @@ mod tests {
 
     #[test]
     fn a_header_that_would_split_is_refused() {
-        for (name, value) in [("x-a", "1\r\nx-b: 2"), ("x-a", "1\n"), ("x-a", "1\0"), ("x-a\r\n", "1"), ("x a", "1"), ("x:a", "1"), ("", "1"), ("é", "1")] {
+        for (name, value) in [
+            ("x-a", "1\r\nx-b: 2"),
+            ("x-a", "1\n"),
+            ("x-a", "1\0"),
+            ("x-a\r\n", "1"),
+            ("x a", "1"),
+            ("x:a", "1"),
+            ("", "1"),
+            ("é", "1"),
+        ] {
             assert!(ask(name, value).is_err(), "{name:?} {value:?}");
         }
     }

@@ -125,7 +125,9 @@ pub enum TransportError {
         detail: String,
     },
     /// The body passed the cap.
-    #[error("the answer from {host} is larger than {limit} bytes: ask for smaller pages or raise host.max_body")]
+    #[error(
+        "the answer from {host} is larger than {limit} bytes: ask for smaller pages or raise host.max_body"
+    )]
     TooLarge {
         /// Host and port.
         host: String,

@@ -91,7 +91,11 @@ fn forms(secret: &str) -> Vec<String> {
     let form = strict.replace("%20", "+");
     let json = serde_json::Value::from(secret).to_string();
     let inner = |quoted: &str| quoted.trim_matches('"').to_owned();
-    let mut forms = vec![secret.to_owned(), inner(&json), inner(&json).replace('/', "\\/")];
+    let mut forms = vec![
+        secret.to_owned(),
+        inner(&json),
+        inner(&json).replace('/', "\\/"),
+    ];
     for encoded in [strict, all, lax, form] {
         forms.push(lower_hex(&encoded));
         forms.push(encoded);
@@ -129,7 +133,10 @@ fn base64_forms(secret: &str) -> Vec<String> {
         // Characters whose six bits lie wholly within the secret.
         let from = (ahead * 8).div_ceil(6);
         let to = bytes.len() * 8 / 6;
-        for encoded in [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)] {
+        for encoded in [
+            STANDARD_NO_PAD.encode(&bytes),
+            URL_SAFE_NO_PAD.encode(&bytes),
+        ] {
             // A short stretch of base64 would be found by accident.
             if let Some(part) = encoded.get(from..to)
                 && part.len() >= 2 * SHORTEST
@@ -176,7 +183,10 @@ mod tests {
     fn short_secrets_and_other_texts_are_left_alone() {
         let redactor = Redactor::new(["abc", ""]);
         assert_eq!(redactor.mask("abcdef"), "abcdef");
-        assert!(matches!(Redactor::new(["S3CR3T-9f2"]).mask("nothing here"), Cow::Borrowed(_)));
+        assert!(matches!(
+            Redactor::new(["S3CR3T-9f2"]).mask("nothing here"),
+            Cow::Borrowed(_)
+        ));
     }
 
     #[test]
