@@ -39,8 +39,9 @@ pub struct Connection {
     pub redactor: Redactor,
     /// Tells credentials apart: a change of it means that a person has signed in anew.
     pub fingerprint: String,
-    /// Plain http is allowed beyond loopback.
-    pub allow_http: bool,
+    /// Who shares the credential's limits: everyone on the same credential; without one a vendor goes by the caller's
+    /// address, which all connections to its hosts share.
+    pub shared: String,
 }
 
 /// A place that a connection may call.
@@ -122,7 +123,10 @@ impl Connection {
             let schemes: Vec<_> = declared.auth.iter().map(scheme).collect();
             let credential = Credential::new(&settings.auth, &schemes)
                 .map_err(|error| wrong(error.to_string()))?;
-            origins.insert(declared.id.clone(), Place { origin, credential });
+            origins.insert(
+                declared.id.clone(),
+                Place { origin, credential },
+            );
         }
 
         let mut streams = BTreeMap::new();
@@ -158,10 +162,19 @@ impl Connection {
             .find(|fingerprint| *fingerprint != "none")
             .unwrap_or("none")
             .to_owned();
+        let shared = if fingerprint == "none" {
+            let bases: Vec<&str> = origins
+                .values()
+                .map(|place| place.origin.base().as_str())
+                .collect();
+            format!("callers of {}", bases.join(", "))
+        } else {
+            format!("credential {fingerprint}")
+        };
         Ok(Connection {
             name: name.to_owned(),
+            shared,
             config: settings.config.clone(),
-            allow_http: settings.allow_http,
             connector,
             descriptor,
             origins,

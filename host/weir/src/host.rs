@@ -71,9 +71,6 @@ pub enum HostError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// The HTTP client.
-    #[error("HTTP client: {0}")]
-    Http(String),
 }
 
 /// The seams that a test or a simulation replaces.
@@ -155,15 +152,13 @@ impl Host {
             workers: config.host.workers,
             limits: Limits::default(),
         })?;
-        let transport = HttpClient::new(&config.host)
-            .map_err(|error| HostError::Http(error.to_string()))?;
         Host::with(
             config,
             stop,
             Parts {
                 clock: Arc::new(SystemClock::new()),
                 store,
-                transport: Arc::new(transport),
+                transport: Arc::new(HttpClient::new()),
                 runtime,
             },
         )

@@ -1,7 +1,37 @@
 //! weir polls other people's rate-limited APIs and never loses a record.
+//!
+//! ```text
+//! due queue ─▶ lease ─▶ window + cursor ─▶ connector ─▶ guard ─▶ credentials ─▶ HTTP
+//!                                                                              │
+//!  sinks ◀─ outbox ◀─ ONE transaction ◀─ dedup ◀─ schema gate ◀─ connector ◀────┘
+//! ```
+//!
+//! | part | job |
+//! | --- | --- |
+//! | [`config`] | `weir.toml` |
+//! | [`catalogue`] | the connectors' directory: load, check, hot reload |
+//! | [`connection`] | configuration and connector put together, ready to poll |
+//! | [`schedule`] | the due queue: when which unit is polled, by one at a time |
+//! | [`poll`] | one poll of one unit, from lease to commit |
+//! | [`http`] | client, guard, credentials |
+//! | [`store`] | everything that must survive a crash |
+//! | [`sink`] | delivery from the outbox |
+//! | [`control`], [`verbs`], [`cli`] | what a person asks, how it is answered and shown |
+//!
+//! The rules themselves are in `weir-rules`, the wasm runtime in `weir-runtime`.
 
+pub mod catalogue;
+pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod connection;
+pub mod control;
+pub mod host;
 pub mod http;
+pub mod poll;
+pub mod schedule;
+pub mod sign_in;
 pub mod sink;
+pub mod stop;
 pub mod store;
+pub mod verbs;

@@ -11,7 +11,7 @@ use weir_rules::model::Timestamp;
 
 use crate::connection::Connection;
 use crate::host::Host;
-use crate::store::{Store, StoreError};
+use crate::store::{Durable, Store, StoreError};
 
 /// What is remembered of a connection that needs a sign-in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,7 +72,7 @@ impl SignIn {
             Some(needed) if needed.fingerprint == connection.fingerprint => {
                 self.write().insert(connection.name.clone(), needed);
             }
-            Some(_) => self.clear(store, &connection.name),
+            Some(_) => drop(self.clear(store, &connection.name)),
             None => {
                 self.write().remove(&connection.name);
             }
@@ -80,10 +80,10 @@ impl SignIn {
         Ok(())
     }
 
-    /// A person has signed in, or says so.
-    pub fn clear(&self, store: &dyn Store, connection: &str) {
+    /// A person has signed in, or says so. Forgotten for good when the returned write is durable.
+    pub fn clear(&self, store: &dyn Store, connection: &str) -> Durable<()> {
         self.write().remove(connection);
-        drop(store.set_note(&note(connection), None));
+        store.set_note(&note(connection), None)
     }
 
     fn write(&self) -> std::sync::RwLockWriteGuard<'_, BTreeMap<String, Needed>> {

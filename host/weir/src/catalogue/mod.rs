@@ -20,8 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
-use sha2::{Digest, Sha256};
-use weir_runtime::{Connector, Runtime};
+use weir_runtime::{Connector, Digest, Limits, Runtime};
 
 pub use watch::watch;
 
@@ -218,13 +217,13 @@ impl Catalogue {
         if meta.file_type().is_symlink() {
             return Err("is a symbolic link: put the file itself here".to_owned());
         }
-        let limit = self.runtime.limits().file_bytes;
+        let limit = Limits::default().file;
         if meta.len() > limit as u64 {
             return Err(format!("is larger than {limit} bytes"));
         }
         let bytes = fs::read(path).map_err(|e| e.to_string())?;
         if let Some(running) = running
-            && running.digest() == hex(&Sha256::digest(&bytes))
+            && *running.digest() == Digest::of(&bytes)
         {
             return Ok(running.clone());
         }
@@ -268,7 +267,7 @@ impl File {
         };
         FileReport {
             path: path.to_owned(),
-            digest: self.connector.as_ref().map(|c| c.digest().to_owned()),
+            digest: self.connector.as_ref().map(|c| c.digest().to_string()),
             name,
             error,
         }
@@ -283,7 +282,7 @@ fn at_rest(mark: &Mark) -> bool {
 
 fn difference(before: &Loaded, after: &Loaded) -> Vec<String> {
     let changed = |name: &String| {
-        let digest = |loaded: &Loaded| loaded.connectors.get(name).map(|c| c.digest().to_owned());
+        let digest = |loaded: &Loaded| loaded.connectors.get(name).map(|c| *c.digest());
         digest(before) != digest(after)
     };
     let mut names: Vec<String> = before
@@ -296,8 +295,4 @@ fn difference(before: &Loaded, after: &Loaded) -> Vec<String> {
     names.sort();
     names.dedup();
     names
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

@@ -7,7 +7,8 @@ use weir_rules::wait::Wait;
 use weir_rules::walk::{Tally, Walk};
 
 use super::Outcome;
-use super::run::{Concluded, Ended, Poll, paused};
+use super::run::{Baggage, Concluded, Ended, Poll, paused};
+use crate::store::{BudgetKey, BudgetRow};
 
 /// How a poll ended that did not end its walk.
 pub(super) enum Cut {
@@ -38,7 +39,12 @@ impl Poll<'_> {
     }
 
     /// Decides, and tells those whom it concerns besides this unit. None: the walk has ended by itself.
-    pub(super) fn outcome(&mut self, ended: Ended, now: Timestamp) -> Option<Cut> {
+    pub(super) fn outcome(
+        &mut self,
+        ended: Ended,
+        now: Timestamp,
+        baggage: &mut Baggage,
+    ) -> Option<Cut> {
         let (fault, wait) = match ended {
             Ended::Walked => return None,
             Ended::Waiting { until, why } => {
@@ -72,7 +78,7 @@ impl Poll<'_> {
             history,
             alerts,
         } = decide(&fault, &self.state.faults, &context, &mut rng);
-        self.tell(&fault, &decision, &alerts, wait);
+        baggage.budgets.extend(self.tell(&fault, &decision, &alerts, wait));
         let pressure = if self.stream.settings.unpublished_limits {
             i64::try_from(self.state.miad.interval).unwrap_or(i64::MAX)
         } else {
@@ -100,7 +106,14 @@ impl Poll<'_> {
         Some(Deadline { at, retention })
     }
 
-    fn tell(&self, fault: &Fault, decision: &Decision, alerts: &[Alert], wait: Option<Wait>) {
+    /// Says what happened, and holds back those who share the limit. Returns the budgets that this changed.
+    fn tell(
+        &self,
+        fault: &Fault,
+        decision: &Decision,
+        alerts: &[Alert],
+        wait: Option<Wait>,
+    ) -> Vec<(BudgetKey, BudgetRow)> {
         let unit = &self.row.key;
         tracing::warn!(
             %unit, class = fault.class.name(), code = fault.code, message = fault.message,
@@ -120,7 +133,7 @@ impl Poll<'_> {
             Decision::Retry { at, .. }
                 if fault.class == Class::RateLimited || wait.is_some_and(|wait| wait.ms > 0) =>
             {
-                self.host.ledger.hold(self, fault.scope, *at);
+                return self.host.ledger.hold(self, fault.scope, *at);
             }
             Decision::NeedsSignIn => self.host.sign_in.need(
                 self.host,
@@ -129,6 +142,7 @@ impl Poll<'_> {
             ),
             _ => {}
         }
+        Vec::new()
     }
 }
 

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use weir_rules::interval::{Floors, Span, next_due};
-use weir_rules::model::{Fault, Timestamp};
+use weir_rules::model::{Class, Fault, Timestamp};
 use weir_rules::unit::{End, Last, UnitState, Waiting};
 use weir_rules::wait::Wait;
 use weir_rules::walk::{Ending, Guard, Tally, Walk};
-use weir_runtime::contract::Task;
+use weir_runtime::contract::{Request, Task};
 
 use super::call::{Answered, Call, CallFailed, Read};
 use super::{Job, Outcome, Report, SHORT_WAIT};
@@ -178,18 +178,20 @@ impl<'a> Poll<'a> {
                 Ok(None) if self.host.stop.stopped() => Some(Ended::Stopped),
                 Ok(None) => None,
                 Ok(Some(ended)) => Some(ended),
-                Err(error) => return self.give_up(&error),
+                Err(error) => return store_failed(self.host, Some(&self.row.key), &error),
             };
             if let Some(ended) = ended {
                 break ended;
             }
             if let Err(error) = self.hand_over(std::mem::take(&mut baggage)).await {
-                return self.give_up(&error);
+                // Nothing of this poll is trusted beyond what is stored; it starts again from there.
+                return store_failed(self.host, Some(&self.row.key), &error);
             }
         };
+        let (host, key) = (self.host, self.row.key.clone());
         match self.end(ended, baggage).await {
             Ok(report) => report,
-            Err((key, error)) => store_failed(self.host, Some(&key), &error),
+            Err(error) => store_failed(host, Some(&key), &error),
         }
     }
 
@@ -199,22 +201,14 @@ impl<'a> Poll<'a> {
             Some(step) => step.map(str::to_owned),
             None => return Ok(None),
         };
-        loop {
-            let Some((until, why)) = self.host.ledger.admit(self) else {
-                break;
-            };
-            let now = self.host.clock.wall();
-            let wait = until.saturating_sub(now).max(0).unsigned_abs();
-            if wait > SHORT_WAIT {
-                return Ok(Some(Ended::Waiting { until, why }));
-            }
-            tokio::select! {
-                () = self.host.clock.sleep(Duration::from_millis(wait.max(1))) => {}
-                () = self.host.stop.stopping() => return Ok(Some(Ended::Stopped)),
-            }
+        let request = match self.request(step.as_deref()).await {
+            Ok(request) => request,
+            Err(fault) => return Ok(Some(Ended::Fault { fault, wait: None })),
+        };
+        if let Some(ended) = self.room_for(&request).await {
+            return Ok(Some(ended));
         }
-        let call = Call::make(self, step.as_deref()).await;
-        let Call { read, seen } = match call {
+        let Call { read, seen } = match self.call(step.as_deref(), request).await {
             Ok(call) => call,
             Err(CallFailed::Store(error)) => return Err(error),
             Err(CallFailed::Fault(fault)) => {
@@ -236,6 +230,10 @@ impl<'a> Poll<'a> {
                 so_far.tally.full_page |= full;
                 drop(so_far);
                 self.walk.page(prepared.facts(), &mut self.guard);
+                // The vendor answers again; only a position that is lost again and again is not forgotten.
+                let faults = &mut self.state.faults.counts;
+                faults.retain(|class, _| *class == Class::PositionLost);
+                self.state.faults.refreshed = false;
                 baggage.records = prepared.records;
                 baggage.validators.extend(validator);
                 Ok(None)
@@ -263,6 +261,28 @@ impl<'a> Poll<'a> {
                 Ok(Some(Ended::Fault { fault, wait }))
             }
         }
+    }
+
+    /// Waits until the budgets have room for a call, if that is soon.
+    async fn room_for(&self, request: &Request) -> Option<Ended> {
+        if self.host.scheduler.outbox_full() {
+            return Some(Ended::Waiting {
+                until: self.host.clock.wall().saturating_add(STORE_PAUSE),
+                why: "the sinks do not keep up".to_owned(),
+            });
+        }
+        while let Some((until, why)) = self.host.ledger.admit(self, request) {
+            let now = self.host.clock.wall();
+            let wait = until.saturating_sub(now).max(0).unsigned_abs();
+            if wait > SHORT_WAIT {
+                return Some(Ended::Waiting { until, why });
+            }
+            tokio::select! {
+                () = self.host.clock.sleep(Duration::from_millis(wait.max(1))) => {}
+                () = self.host.stop.stopping() => return Some(Ended::Stopped),
+            }
+        }
+        None
     }
 
     fn answered(&mut self, seen: &Answered, baggage: &mut Baggage) {
@@ -318,20 +338,14 @@ impl<'a> Poll<'a> {
         })
     }
 
-    /// A page did not land. Nothing of this poll is trusted beyond what is stored; it starts again from there.
-    fn give_up(self, error: &StoreError) -> Report {
-        store_failed(self.host, Some(&self.row.key), error)
-    }
-
     /// Stores how the poll ended, and waits until that is durable.
     async fn end(
         mut self,
         ended: Ended,
-        baggage: Baggage,
-    ) -> Result<Report, (crate::store::UnitKey, StoreError)> {
+        mut baggage: Baggage,
+    ) -> Result<Report, StoreError> {
         let now = self.host.clock.wall();
-        let key = self.row.key.clone();
-        let outcome = self.outcome(ended, now);
+        let outcome = self.outcome(ended, now, &mut baggage);
         let so_far = self.so_far.clone();
         let before = self.before.clone();
         let walk = self.walk.clone();
@@ -363,9 +377,7 @@ impl<'a> Poll<'a> {
         );
         self.in_flight.push_back((0, durable));
         while let Some((_, durable)) = self.in_flight.pop_front() {
-            if let Err(error) = durable.await.unwrap_or(Err(StoreError::Closed)) {
-                return Err((key, error));
-            }
+            durable.await.unwrap_or(Err(StoreError::Closed))?;
         }
         let report = lock(&report).clone();
         Ok(report)

@@ -1,0 +1,406 @@
+//! One call of a walk: the connector's request, the vendor's answer, and what both mean.
+
+use weir_rules::conditional::{self, NotModified, Shape, Stamps, Tags};
+use weir_rules::fault::{Signals, default_class, default_scope, says_limit};
+use weir_rules::http_date::Anchor;
+use weir_rules::limits;
+use weir_rules::miad::{self, Miad};
+use weir_rules::model::{Class, Fault, Limit, Reason, Scope};
+use weir_rules::wait::{self, Wait};
+use weir_runtime::contract::{self, Body, Request, Response};
+use weir_runtime::{CallError, CallErrorKind};
+
+use super::prepare::{Prepared, prepare};
+use super::run::Poll;
+use crate::http::CallLimits;
+use crate::http::exchange::{Answer, Ask, Endpoint, Exchange, ExchangeError};
+use crate::http::guard::Target;
+use crate::store::{BudgetKey, BudgetRow, StoreError, Validator, ValidatorKey};
+
+/// What came of a call that was made.
+pub(super) struct Call {
+    pub(super) read: Read,
+    pub(super) seen: Answered,
+}
+
+/// What an answer costs and says, whatever it means.
+#[derive(Default)]
+pub(super) struct Answered {
+    pub(super) calls: u32,
+    pub(super) bytes: usize,
+    /// In ms.
+    pub(super) latency: u64,
+    pub(super) budgets: Vec<(BudgetKey, BudgetRow)>,
+}
+
+/// What an answer means.
+pub(super) enum Read {
+    Page {
+        prepared: Box<Prepared>,
+        validator: Option<(ValidatorKey, Option<Validator>)>,
+    },
+    NotModified {
+        key: ValidatorKey,
+        validator: Validator,
+    },
+    Fault {
+        fault: Fault,
+        wait: Option<Wait>,
+    },
+}
+
+/// Why no call could be made.
+pub(super) enum CallFailed {
+    Store(StoreError),
+    Fault(Fault),
+}
+
+impl From<StoreError> for CallFailed {
+    fn from(error: StoreError) -> Self {
+        CallFailed::Store(error)
+    }
+}
+
+impl Poll<'_> {
+    /// Lets the connector say what to ask for in this step.
+    pub(super) async fn request(&self, step: Option<&str>) -> Result<Request, Fault> {
+        let (connector, task) = (self.connection.connector.clone(), self.task.clone());
+        let step = step.map(str::to_owned);
+        let built = self
+            .host
+            .runtime
+            .workers()
+            .run(move || connector.build_request(&task, step.as_deref()))
+            .await;
+        match built {
+            Ok(Ok(Ok(request))) => Ok(request),
+            Ok(Ok(Err(fault))) => Err(self.masked(fault.into())),
+            Ok(Err(error)) => Err(connector_fault(&error)),
+            Err(gone) => Err(host_fault(gone.to_string())),
+        }
+    }
+
+    /// Makes the call and reads the answer.
+    pub(super) async fn call(
+        &mut self,
+        step: Option<&str>,
+        request: Request,
+    ) -> Result<Call, CallFailed> {
+        let connection = self.connection.clone();
+        let Some(place) = connection.origins.get(&request.origin) else {
+            return Err(CallFailed::Fault(permanent(
+                "origin",
+                format!("the connector asks for origin {:?}, which it does not declare", request.origin),
+            )));
+        };
+        let endpoint = Endpoint {
+            origin: &place.origin,
+            credential: &place.credential,
+            user_agent: &self.host.config.host.user_agent,
+        };
+        let exchange = match Exchange::new(endpoint, ask(&request), None) {
+            Ok(exchange) => exchange,
+            Err(error) => return Err(CallFailed::Fault(self.masked(exchange_fault(&error)))),
+        };
+        let key = ValidatorKey {
+            unit: self.row.id,
+            request: exchange.fingerprint(),
+        };
+        let mut known = None;
+        // A resync reads everything, whatever the vendor thinks we have.
+        if request.conditional && self.walk.reason != Reason::Resync {
+            known = self.host.store.validator(&key)?;
+        }
+        let mut seen = Answered::default();
+        let mut answer = self.send(&exchange, known.as_ref(), &mut seen).await;
+        if let (Ok((answered, _)), Some(validator)) = (&answer, &known)
+            && answered.response.status == 304
+        {
+            let etag = answered.response.header("etag");
+            match conditional::judge(Some(&tags(validator)), etag) {
+                NotModified::Believed => {
+                    let read = Read::NotModified {
+                        key,
+                        validator: validator.clone(),
+                    };
+                    return Ok(Call { read, seen });
+                }
+                NotModified::AskPlainly => {
+                    answer = self.send(&exchange, None, &mut seen).await;
+                }
+            }
+        }
+        let (answer, anchor) = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                let fault = self.masked(exchange_fault(&error));
+                return Ok(Call {
+                    read: Read::Fault { fault, wait: None },
+                    seen,
+                });
+            }
+        };
+        let read = self
+            .read(step, &request, answer, anchor, key, &mut seen)
+            .await;
+        Ok(Call { read, seen })
+    }
+
+    /// Sends, and takes in what every answer says: the vendor's clock, its limits, its latency.
+    async fn send(
+        &mut self,
+        exchange: &Exchange<'_>,
+        validator: Option<&Validator>,
+        seen: &mut Answered,
+    ) -> Result<(Answer, Anchor), ExchangeError> {
+        let conditions: Vec<_> = validator
+            .map(|validator| tags(validator).headers())
+            .unwrap_or_default()
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        let host = &self.host.config.host;
+        let limits = CallLimits {
+            connect: host.timeout.connect,
+            idle: host.timeout.idle,
+            total: host.timeout.total,
+            body: host.max_body,
+        };
+        let sent = self.host.clock.wall();
+        let answer = exchange
+            .send(&*self.host.transport, &conditions, limits, &mut seen.calls)
+            .await;
+        let received = self.host.clock.wall();
+        let latency = received.saturating_sub(sent).max(0).unsigned_abs();
+        seen.latency = seen.latency.max(latency);
+        let call = match &answer {
+            Ok(answer) => miad::Call::answered(answer.response.status, latency),
+            Err(_) => miad::Call::Failed,
+        };
+        if self.stream.settings.unpublished_limits {
+            let stepped = miad::step(&Miad::default(), std::mem::take(&mut self.state.miad), call);
+            if stepped.pinned {
+                tracing::warn!(unit = %self.row.key, "the vendor is so slow that the unit's interval is at its ceiling");
+            }
+            self.state.miad = stepped.state;
+        }
+        let answer = answer?;
+        seen.bytes += answer.response.body.len();
+        let anchor = Anchor::of(&answer.response.headers, received);
+        if let Some(date) = anchor.date {
+            self.state.clock.observe(date, sent, received);
+        }
+        Ok((answer, anchor))
+    }
+
+    async fn read(
+        &mut self,
+        step: Option<&str>,
+        request: &Request,
+        answer: Answer,
+        anchor: Anchor,
+        key: ValidatorKey,
+        seen: &mut Answered,
+    ) -> Read {
+        let reading = limits::read(&answer.response.headers, &anchor);
+        for ignored in &reading.ignored {
+            tracing::debug!(unit = %self.row.key, ignored, "a limit header was not understood");
+        }
+        let mut found = reading.limits;
+        let status = answer.response.status;
+        let signals = Signals {
+            limit: found.iter().any(limits::is_spent)
+                || (status >= 400 && says_limit(&answer.response.body)),
+            retry_after: weir_rules::retry_after::read(&answer.response.headers, &anchor).is_some(),
+        };
+        let headers = answer.response.headers.clone();
+        let prepared = self.understand(step, answer).await;
+        match prepared {
+            Ok(prepared) => {
+                found.extend(prepared.page.limits.iter().cloned().map(Limit::from));
+                seen.budgets = self.host.ledger.learn(self, &found, anchor.received);
+                let validator = request
+                    .conditional
+                    .then(|| (key, self.validator(&headers, &prepared)));
+                Read::Page {
+                    prepared: Box::new(prepared),
+                    validator,
+                }
+            }
+            Err(mut fault) => {
+                // What the connector has no word for, the status may still tell.
+                if fault.class == Class::Unknown && !(200..300).contains(&status) {
+                    fault.class = default_class(status, signals);
+                    if fault.scope == Scope::Unit {
+                        fault.scope = default_scope(status, fault.class);
+                    }
+                }
+                found.extend(fault.limits.iter().cloned());
+                seen.budgets = self.host.ledger.learn(self, &found, anchor.received);
+                let wait = wait::vendor_wait(&wait::Answer {
+                    class: fault.class,
+                    headers: &headers,
+                    at: anchor,
+                    body_wait: fault.wait,
+                    limits: &found,
+                    repeats: self.state.faults.count(fault.class),
+                });
+                Read::Fault { fault, wait }
+            }
+        }
+    }
+
+    /// Lets the connector read the answer, on a wasm worker.
+    async fn understand(
+        &self,
+        step: Option<&str>,
+        answer: Answer,
+    ) -> Result<Prepared, Fault> {
+        let (connector, task) = (self.connection.connector.clone(), self.task.clone());
+        let mut digester = self.stream.digester.clone();
+        let step = step.map(str::to_owned);
+        let vendor_now = self.state.clock.now(self.host.clock.wall());
+        let read = self
+            .host
+            .runtime
+            .workers()
+            .run(move || {
+                let response = response(answer);
+                prepare(&connector, &task, step.as_deref(), response, &mut digester, vendor_now)
+            })
+            .await;
+        match read {
+            Ok(Ok(Ok(prepared))) => Ok(prepared),
+            Ok(Ok(Err(fault))) => Err(self.masked(fault)),
+            Ok(Err(error)) => Err(connector_fault(&error)),
+            Err(gone) => Err(host_fault(gone.to_string())),
+        }
+    }
+
+    /// What lets the next poll ask whether this page has changed.
+    fn validator(&self, headers: &[(String, String)], prepared: &Prepared) -> Option<Validator> {
+        let header = |name: &str| {
+            let found = headers.iter().find(|(known, _)| known == name);
+            found.map(|(_, value)| value.as_str())
+        };
+        let tags = conditional::remember(
+            &Stamps {
+                etag: header("etag"),
+                last_modified: header("last-modified"),
+                date: header("date"),
+            },
+            Shape {
+                full: prepared.records.len() as u64 >= u64::from(self.walk.page_size),
+                next: !prepared.page.next.is_empty(),
+                truncated: prepared.page.truncated,
+            },
+        )?;
+        Some(Validator {
+            etag: tags.etag,
+            last_modified: tags.last_modified,
+            next: prepared.page.next.clone(),
+            cursor: prepared.page.cursor.clone(),
+            walk: self.walk.number,
+        })
+    }
+
+    /// A connector may quote what it was given, and a vendor what it was sent: the connection's secrets are masked in
+    /// whatever is kept.
+    fn masked(&self, mut fault: Fault) -> Fault {
+        fault.message = self.connection.redactor.mask(&fault.message).into_owned();
+        fault.code = self.connection.redactor.mask(&fault.code).into_owned();
+        fault
+    }
+}
+
+fn ask(request: &Request) -> Ask {
+    Ask {
+        method: method(request.method),
+        target: match &request.target {
+            contract::Target::Path(path) => Target::Path(path.clone()),
+            contract::Target::Link(link) => Target::Link(link.clone()),
+        },
+        query: request.query.clone(),
+        headers: request
+            .headers
+            .iter()
+            .map(|header| (header.name.clone(), header.value.clone()))
+            .collect(),
+        body: request.body.as_ref().map(|body| match body {
+            Body::Text(text) => text.clone().into_bytes().into(),
+            Body::Bytes(bytes) => bytes.clone().into(),
+        }),
+    }
+}
+
+/// The answer as the connector sees it: without credentials, cookies or a byte order mark.
+fn response(answer: Answer) -> Response {
+    let Answer { response, url } = answer;
+    let headers = response
+        .headers
+        .into_iter()
+        .map(|(name, value)| contract::Header { name, value })
+        .collect();
+    let body = match String::from_utf8(response.body.into()) {
+        Ok(text) => Body::Text(text),
+        Err(error) => Body::Bytes(error.into_bytes()),
+    };
+    Response {
+        status: response.status,
+        headers,
+        body,
+        url: url.into(),
+        elapsed: u64::try_from(response.elapsed.as_millis()).unwrap_or(u64::MAX),
+    }
+}
+
+fn tags(validator: &Validator) -> Tags {
+    Tags {
+        etag: validator.etag.clone(),
+        last_modified: validator.last_modified.clone(),
+    }
+}
+
+fn method(method: contract::Method) -> &'static str {
+    match method {
+        contract::Method::Get => "GET",
+        contract::Method::Post => "POST",
+        contract::Method::Put => "PUT",
+        contract::Method::Patch => "PATCH",
+        contract::Method::Delete => "DELETE",
+        contract::Method::Head => "HEAD",
+    }
+}
+
+fn fault(class: Class, code: &str, message: String) -> Fault {
+    Fault {
+        class,
+        scope: Scope::Unit,
+        code: code.to_owned(),
+        message,
+        wait: None,
+        page_size: None,
+        limits: Vec::new(),
+    }
+}
+
+fn permanent(code: &str, message: String) -> Fault {
+    fault(Class::Permanent, code, message)
+}
+
+/// A trap, a limit that was passed, or an answer that breaks the contract. A few tries, then a person looks at it.
+fn connector_fault(error: &CallError) -> Fault {
+    let code = match error.kind {
+        CallErrorKind::Invalid(_) => "connector-invalid",
+        _ => "connector",
+    };
+    fault(Class::Unknown, code, error.to_string())
+}
+
+fn host_fault(message: String) -> Fault {
+    fault(Class::Temporary, "host", message)
+}
+
+fn exchange_fault(error: &ExchangeError) -> Fault {
+    fault(error.class(), error.code(), error.to_string())
+}

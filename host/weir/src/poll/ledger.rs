@@ -1,0 +1,147 @@
+//! The budgets of everyone who shares a limit: in memory for the decision, in the store for the next start.
+//!
+//! A budget belongs to whoever shares it (a unit, a connection, a credential, everyone on one connector) and to one of
+//! the vendor's buckets. Before a call all budgets that concern it are asked; the longest wait counts.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use weir_rules::budget::{Admit, Budget, Priority};
+use weir_rules::model::{Limit, Reason, Scope, Timestamp};
+use weir_runtime::contract::Request;
+
+use super::run::Poll;
+use crate::store::{BudgetKey, BudgetRow};
+
+/// All budgets.
+pub struct Ledger {
+    /// By whom, then by bucket.
+    budgets: Mutex<HashMap<String, BTreeMap<String, Budget>>>,
+}
+
+impl Ledger {
+    /// What was stored. Rows that an older program wrote in another form are forgotten: the next answer tells anew.
+    pub fn new(rows: Vec<(BudgetKey, BudgetRow)>) -> Ledger {
+        let mut budgets: HashMap<String, BTreeMap<String, Budget>> = HashMap::new();
+        for (key, row) in rows {
+            if let Ok(budget) = serde_json::from_value(row) {
+                budgets.entry(key.who).or_default().insert(key.bucket, budget);
+            }
+        }
+        Ledger {
+            budgets: Mutex::new(budgets),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, BTreeMap<String, Budget>>> {
+        self.budgets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until when the call has to wait, and for whom; none: it may go, and its cost is noted.
+    pub(super) fn admit(&self, poll: &Poll<'_>, request: &Request) -> Option<(Timestamp, String)> {
+        let now = poll.host.clock.wall();
+        let priority = match poll.walk.reason {
+            Reason::SyncNow | Reason::Resync => Priority::Person,
+            Reason::Schedule => Priority::Schedule,
+            Reason::Backfill | Reason::Settle => Priority::Backfill,
+        };
+        let cost = u64::from(request.cost.max(1));
+        let reserve = f64::from(poll.stream.reserve) / 100.0;
+        let mut budgets = self.lock();
+        let mut longest: Option<(Timestamp, String)> = None;
+        let holders = [Scope::Unit, Scope::Connection, Scope::Credential, Scope::App]
+            .map(|scope| who(poll, scope));
+        for who in &holders {
+            for (bucket, budget) in budgets.get(who).into_iter().flatten() {
+                if !concerns(request, bucket) {
+                    continue;
+                }
+                if let Admit::WaitUntil(until) =
+                    budget.admit(now, cost, priority, reserve)
+                    && longest.as_ref().is_none_or(|(longest, _)| until > *longest)
+                {
+                    let name = if bucket.is_empty() { "its limit" } else { bucket };
+                    longest = Some((until, format!("{name} of {who} has no room")));
+                }
+            }
+        }
+        if longest.is_none() {
+            for who in &holders {
+                for (bucket, budget) in budgets.get_mut(who).into_iter().flatten() {
+                    if concerns(request, bucket) {
+                        budget.spend(cost, now);
+                    }
+                }
+            }
+        }
+        longest
+    }
+
+    /// Takes in what an answer told of limits; returns the rows that this changed.
+    pub(super) fn learn(
+        &self,
+        poll: &Poll<'_>,
+        limits: &[Limit],
+        now: Timestamp,
+    ) -> Vec<(BudgetKey, BudgetRow)> {
+        let mut budgets = self.lock();
+        limits
+            .iter()
+            .map(|limit| {
+                let key = BudgetKey {
+                    who: who(poll, limit.scope),
+                    bucket: limit.bucket.clone().unwrap_or_default(),
+                };
+                let budget = budgets
+                    .entry(key.who.clone())
+                    .or_default()
+                    .entry(key.bucket.clone())
+                    .or_default();
+                budget.update(limit, now);
+                let row = serde_json::to_value(&*budget).unwrap_or_default();
+                (key, row)
+            })
+            .collect()
+    }
+
+    /// Nobody whom the limit concerns calls before that time.
+    pub(super) fn hold(
+        &self,
+        poll: &Poll<'_>,
+        scope: Scope,
+        until: Timestamp,
+    ) -> Vec<(BudgetKey, BudgetRow)> {
+        let key = BudgetKey {
+            who: who(poll, scope),
+            bucket: String::new(),
+        };
+        let mut budgets = self.lock();
+        let budget = budgets
+            .entry(key.who.clone())
+            .or_default()
+            .entry(String::new())
+            .or_default();
+        budget.spent(until);
+        let row = serde_json::to_value(&*budget).unwrap_or_default();
+        vec![(key, row)]
+    }
+}
+
+/// A call that names its bucket spends that one and the vendor's general one; a call that names none may spend any.
+fn concerns(request: &Request, bucket: &str) -> bool {
+    match &request.bucket {
+        Some(named) => bucket.is_empty() || bucket == named,
+        None => true,
+    }
+}
+
+/// Who shares a limit of that scope with the poll's unit.
+fn who(poll: &Poll<'_>, scope: Scope) -> String {
+    let connection = &poll.connection;
+    match scope {
+        Scope::Unit => format!("unit {}", poll.row.key),
+        Scope::Connection => format!("connection {}", connection.name),
+        Scope::Credential => connection.shared.clone(),
+        Scope::App => format!("connector {}", connection.connector.name()),
+    }
+}
