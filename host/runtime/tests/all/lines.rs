@@ -42,7 +42,7 @@ fn lines(guest: &Guest, calls: usize) -> Vec<String> {
         .finish();
     tracing::subscriber::with_default(subscriber, || {
         for _ in 0..calls {
-            let _ = connector.partitions("orders", "{}");
+            connector.partitions("orders", "{}").unwrap().unwrap();
         }
     });
     let bytes = written.0.lock().unwrap().clone();
@@ -78,7 +78,7 @@ fn a_flood_is_dropped_and_counted() {
     let body = format!(
         "(local.set $i (i32.const 1000))
          (loop
-            (call $log (i32.const 2) (i32.const 0) (i32.const 40000))
+            (call $log (i32.const 2) (i32.const 20000) (i32.const 40000))
             (br_if 0 (local.tee $i (i32.sub (local.get $i) (i32.const 1)))))
          {EMPTY}"
     );

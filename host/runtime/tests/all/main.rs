@@ -1,4 +1,11 @@
 //! The runtime against connectors that keep the rules, and against all others.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "clippy takes the helpers of tests for production code"
+)]
 
 mod cache;
 mod calls;
