@@ -56,7 +56,7 @@ pub trait Store: Send + Sync + 'static {
     fn ensure_unit(&self, key: &UnitKey) -> Durable<UnitRow>;
     /// One unit.
     fn unit(&self, id: UnitId) -> Result<Option<UnitRow>, StoreError>;
-    /// Every unit, in id order. Rows are handed one by one: there may be 100,000.
+    /// Every unit, in id order. Rows are handed one by one: there may be 100,000. `each` must not call the store.
     fn for_each_unit(&self, each: &mut dyn FnMut(UnitRow)) -> Result<(), StoreError>;
     /// Hands over a page; returns at once.
     fn commit(&self, commit: Commit) -> Durable<Seen>;

@@ -72,6 +72,23 @@ impl Shared {
         })
     }
 
+    pub(super) fn find_unit(&self, key: &UnitKey) -> Result<Option<UnitRow>, StoreError> {
+        self.read(|tx| {
+            let name = serde_json::to_vec(key)?;
+            let Some(id) = tx.open_table(tables::UNIT_IDS)?.get(name.as_slice())? else {
+                return Ok(None);
+            };
+            match tx.open_table(tables::UNITS)?.get(id.value())? {
+                Some(row) => Ok(Some(unit_row(
+                    UnitId(id.value()),
+                    key.clone(),
+                    row.value(),
+                )?)),
+                None => Ok(None),
+            }
+        })
+    }
+
     pub(super) fn for_each_unit(&self, each: &mut dyn FnMut(UnitRow)) -> Result<(), StoreError> {
         self.read(|tx| {
             let names = tx.open_table(tables::UNIT_NAMES)?;

@@ -35,6 +35,8 @@ pub(super) struct Work<'tx> {
     polls_kept: u32,
     /// A sink has moved on: chunks may have become superfluous.
     sinks_moved: bool,
+    /// Something was written.
+    changed: bool,
 }
 
 impl<'tx> Work<'tx> {
@@ -55,18 +57,22 @@ impl<'tx> Work<'tx> {
             validators: tx.open_table(tables::VALIDATORS)?,
             polls_kept,
             sinks_moved: false,
+            changed: false,
         })
     }
 
-    /// Ends the work; the sequence that the next entry will have.
-    pub(super) fn finish(mut self) -> Outcome<Sequence> {
+    /// Ends the work: the sequence that the next entry will have, or none when nothing was changed.
+    pub(super) fn finish(mut self) -> Outcome<Option<Sequence>> {
+        if !self.changed {
+            return Ok(None);
+        }
         if self.sinks_moved {
             self.remove_delivered()?;
         }
         if self.counters != Counters::load(&self.meta)? {
             self.counters.save(&mut self.meta)?;
         }
-        Ok(self.counters.sequence)
+        Ok(Some(self.counters.sequence))
     }
 
     pub(super) fn ensure_unit(&mut self, key: UnitKey) -> Outcome<UnitRow> {
@@ -83,6 +89,7 @@ impl<'tx> Work<'tx> {
                 due: head.due,
             });
         }
+        self.changed = true;
         let id = self.counters.unit;
         self.counters.unit += 1;
         ids.insert(name.as_slice(), id)?;
@@ -225,6 +232,7 @@ impl<'tx> Work<'tx> {
             let (head, state) = Head::split(row.value())?;
             (head, serde_json::from_slice::<UnitState>(state)?)
         };
+        self.changed = true;
         head.epoch = head.epoch.saturating_add(1);
         let forgotten = std::mem::take(&mut head.records);
         self.units.insert(unit.0, head.row(&state)?.as_slice())?;
@@ -239,6 +247,7 @@ impl<'tx> Work<'tx> {
     }
 
     fn conclude(&mut self, unit: UnitId, mut head: Head, conclusion: Conclusion) -> Outcome<()> {
+        self.changed = true;
         if let Some(due) = conclusion.due
             && due != head.due
         {
@@ -323,6 +332,10 @@ impl<'tx> Work<'tx> {
         for row in self.sinks.iter()? {
             known.push(row?.0.value().to_owned());
         }
+        if known.len() == names.len() && names.iter().all(|name| known.contains(name)) {
+            return Ok(());
+        }
+        self.changed = true;
         for gone in known.iter().filter(|name| !names.contains(name)) {
             self.sinks.remove(gone.as_str())?;
         }
@@ -351,8 +364,10 @@ impl<'tx> Work<'tx> {
         if next > position {
             self.sinks.insert(sink, next)?;
             self.sinks_moved = true;
+            self.changed = true;
         }
         if !dead.is_empty() {
+            self.changed = true;
             let mut letters = self.tx.open_table(tables::DEAD)?;
             for letter in dead {
                 letters.insert(
@@ -410,6 +425,7 @@ impl<'tx> Work<'tx> {
     }
 
     pub(super) fn set_note(&mut self, key: &str, value: Option<&[u8]>) -> Outcome<()> {
+        self.changed = true;
         let mut notes = self.tx.open_table(tables::NOTES)?;
         match value {
             Some(value) => notes.insert(key, value)?,

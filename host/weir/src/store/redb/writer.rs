@@ -167,6 +167,8 @@ impl Fences {
 /// How a transaction ended.
 enum End {
     Durable(Sequence),
+    /// Nothing was to be changed, so nothing was written.
+    Unchanged,
     /// A fuse says that the process is dead.
     Dead,
 }
@@ -229,6 +231,7 @@ impl Writer {
                 self.shared.committed(end);
                 None
             }
+            Ok(End::Unchanged) => None,
             Ok(End::Dead) => return std::ops::ControlFlow::Break(()),
             Err(trouble) => Some(self.recover(trouble)),
         };
@@ -247,7 +250,7 @@ impl Writer {
         self.shared.with_database(|db| {
             let mut tx = db.begin_write()?;
             // The allocator's state goes into each commit: after a kill the file opens at once, whatever its size.
-            tx.set_quick_repair(self.shared.options.quick_repair);
+            tx.set_quick_repair(true);
             let mut work = Work::begin(&tx, self.shared.options.polls_kept)?;
             for operation in group {
                 match operation
@@ -258,7 +261,10 @@ impl Writer {
                     _ => operation.apply(&mut work)?,
                 }
             }
-            let end = work.finish()?;
+            let Some(end) = work.finish()? else {
+                tx.abort()?;
+                return Ok(End::Unchanged);
+            };
             let cut = self
                 .shared
                 .options
