@@ -115,7 +115,7 @@ fn stream(name: &str, endpoint: Endpoint) -> Stream {
         retention: endpoint.retention,
         settle: endpoint.settle,
         parent: endpoint.parent,
-        // Only a window with an end can be asked for again in the past without reading everything since.
+        // Where only `since` can be asked for, a past window is read with everything after it, which dedup absorbs.
         backfill: cursor == CursorKind::Timestamp,
         ..Stream::new(name)
             .cursor(cursor)

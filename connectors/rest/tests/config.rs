@@ -203,6 +203,53 @@ fn the_examples_are_valid_and_say_what_they_mean() {
 }
 
 #[test]
+fn the_readmes_examples_are_valid_too() {
+    let schema = schema();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let blocks: Vec<&str> = include_str!("../README.md")
+        .split("```toml\n")
+        .skip(1)
+        .collect();
+    assert_eq!(blocks.len(), 3);
+    for block in blocks {
+        let config = example(block.split("```").next().unwrap());
+        let errors: Vec<String> = validator
+            .iter_errors(&config)
+            .map(|error| error.to_string())
+            .collect();
+        assert_eq!(errors, Vec::<String>::new());
+        assert_eq!(describe(&config).unwrap().streams.len(), 1);
+    }
+}
+
+#[test]
+fn every_key_stands_in_the_readme() {
+    let readme = include_str!("../README.md");
+    let schema = schema();
+    for table in [
+        "",
+        "/$defs/stream",
+        "/$defs/paging",
+        "/$defs/errors/items",
+        "/$defs/stream/properties/window",
+        "/properties/pacing",
+    ] {
+        for key in schema.pointer(table).unwrap()["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+        {
+            let said = ["`", ".", " "].iter().any(|before| {
+                ["`", ".", "["]
+                    .iter()
+                    .any(|after| readme.contains(&format!("{before}{key}{after}")))
+            });
+            assert!(said, "{key}");
+        }
+    }
+}
+
+#[test]
 fn the_orders_example_walks_by_time_and_id() {
     let now = 1_930_384_800_000;
     let poll = Poll::new("orders", &example(ORDERS).to_string(), now).since(now - 120_000);
@@ -469,6 +516,11 @@ fn what_cannot_work_is_named_with_what_is_right() {
             "page_size",
         ),
         (json!({"page_size": 0}), "page_size", "0"),
+        (
+            json!({"window": {"since": "s"}, "updated_at": "/at", "window_cap": "1h"}),
+            "window_cap",
+            "window.until",
+        ),
         (json!({"required": [""]}), "required", "whole record"),
         (json!({"poll_after": {"unit": "s"}}), "poll_after", "header"),
         (
@@ -573,7 +625,7 @@ fn descriptors_follow_from_the_keys() {
             "all": {"path": "/all", "id": "/id"},
             "changes": {"path": "/changes", "id": "/id", "sync": {"url": "/delta"}, "parent": "all", "query": {"of": "{parent.id}"}},
             "rows": {
-                "title": "Rows", "path": "/rows", "id": ["/a", "/b"], "updated_at": "/at", "window": {"since": "s", "format": "%Y-%m-%d %H:%M"},
+                "title": "Rows", "path": "/rows", "id": ["/a", "/b"], "updated_at": "/at", "window": {"since": "s", "until": "u", "format": "%Y-%m-%d %H:%M"},
                 "volatile": ["/score"], "settle": "10m", "retention": "90d", "window_cap": "1h", "result_cap": 1000, "order": "descending",
             },
         },

@@ -135,6 +135,13 @@ impl Endpoint {
         if self.result_cap.is_some_and(|cap| cap < self.page_size) {
             return problem("result_cap", "is smaller than page_size");
         }
+        let asks_until = self.window.until.is_some() || self.mentions(|name| name == Name::Until);
+        if self.window_cap.is_some() && !asks_until {
+            return problem(
+                "window_cap",
+                "needs a way to end a window: name `window.until`, or put {until} into `query` or `body`",
+            );
+        }
         if self.body.is_some() && self.method == MethodKey::Get {
             return problem("body", "a GET carries none: add method = \"POST\"");
         }
