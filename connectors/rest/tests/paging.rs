@@ -143,6 +143,20 @@ impl Vendor {
         Response::new(200, json!({"rows": rows}).to_string())
     }
 
+    /// Newest first, up to a time.
+    fn before(&self, request: &Request, exclusive: bool) -> Response {
+        let params = params(request);
+        let until = time::parse_rfc3339(&params["until"]).unwrap();
+        let rows: Vec<&Row> = self
+            .rows
+            .iter()
+            .rev()
+            .filter(|row| row.at() < until || (!exclusive && row.at() == until))
+            .collect();
+        let (rows, _) = self.listed(&rows, self.size(&params));
+        Response::new(200, json!({"rows": rows}).to_string())
+    }
+
     /// The pages that an opaque position leads through; some of them are empty.
     fn page_at(&self, position: usize, size: usize) -> (Vec<Value>, Option<usize>) {
         let mut pages: Vec<Vec<Value>> = Vec::new();
@@ -324,6 +338,23 @@ proptest! {
             "paging": {"style": "keyset", "after_time": "updated_since"},
         }));
         let walk = walk(&config, size, |request| vendor.by_time(request, exclusive));
+        covered(&walk, &rows)?;
+        prop_assert!(!walk.truncated);
+    }
+
+    /// The same downwards, where the position takes the place of the upper bound.
+    #[test]
+    fn keyset_by_time_alone_newest_first(ages in prop::collection::btree_map(1_i64..40, 1_usize..4, 0..20), size in 4_u32..9, exclusive: bool) {
+        let rows: Vec<Row> = ages
+            .iter()
+            .flat_map(|(age, ties)| (0..*ties).map(move |tie| Row { id: (*age as u64) * 10 + tie as u64 + 1, age: *age }))
+            .collect();
+        let vendor = Vendor::new(rows.clone(), 100, vec![]);
+        let config = config(json!({
+            "order": "descending", "window": {"since": "since", "until": "until"},
+            "paging": {"style": "keyset", "after_time": "until", "after_exclusive": exclusive},
+        }));
+        let walk = walk(&config, size, |request| vendor.before(request, exclusive));
         covered(&walk, &rows)?;
         prop_assert!(!walk.truncated);
     }
