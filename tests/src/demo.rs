@@ -342,3 +342,66 @@ page_size_param = "limit"
         path = bulk.path(),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::judge;
+    use crate::ledger::Ledger;
+    use crate::oracle::{Flaw, Oracle};
+    use crate::vendor::Vendor;
+
+    const START: i64 = 1_930_384_800_000;
+
+    #[test]
+    fn a_right_poller_gets_all_of_the_demo() {
+        for seed in [1, 2, 3] {
+            let mut ledger = Ledger::default();
+            let mut lines = String::new();
+            for spec in demo_spec(seed) {
+                let vendor = Vendor::new(spec.clone(), START).unwrap();
+                let mut oracle = Oracle::new(&spec, DEMO_LATENESS_MS, Flaw::None);
+                let mut now = START;
+                while now < START + 60_000 {
+                    if now > START + 35_000 {
+                        vendor.freeze(now);
+                    }
+                    now = oracle.poll(&vendor, now, 100).0 + 700;
+                }
+                assert!(
+                    oracle.whole > 10,
+                    "{}: {} whole walks",
+                    spec.name,
+                    oracle.whole
+                );
+                lines.push_str(&oracle.lines);
+                ledger = ledger.and(vendor.ledger(now));
+            }
+            let verdict = judge(&ledger, lines.as_bytes(), &demo_judge(5_000)).unwrap();
+            assert!(verdict.is_clean(), "seed {seed}: {verdict:#?}");
+            assert!(verdict.visible() > 500 && verdict.updates() > 50);
+            let out_of_reach: u64 = verdict.units.values().map(|unit| unit.out_of_reach).sum();
+            assert_eq!(out_of_reach, 0);
+            assert!(ledger.total().faults > 10);
+        }
+    }
+
+    #[test]
+    fn the_configs_are_toml_and_name_the_vendors_paths() {
+        let config: toml::Table = demo_config("http://127.0.0.1:4000").parse().unwrap();
+        for spec in demo_spec(1) {
+            let connection = &config["connection"][&spec.name]["config"];
+            let base = connection["base_url"].as_str().unwrap();
+            assert_eq!(base, format!("http://127.0.0.1:4000{}", spec.base));
+            let collection = &spec.collections[0];
+            let stream = &connection["streams"][&collection.name];
+            assert_eq!(stream["path"].as_str(), Some(collection.path.as_str()));
+        }
+        for paging in [BulkPaging::Keyset, BulkPaging::Token] {
+            let bulk = Bulk::new("/bulk", 1, paging);
+            bulk_config("http://127.0.0.1:4000", &bulk, 1000)
+                .parse::<toml::Table>()
+                .unwrap();
+        }
+    }
+}

@@ -17,6 +17,8 @@ pub mod judge;
 pub mod ledger;
 mod limits;
 mod listing;
+#[cfg(test)]
+mod oracle;
 pub mod server;
 pub mod spec;
 pub mod time;

@@ -2,23 +2,21 @@
 //! all, who calls, is there quota left, what is asked.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hasher};
-use std::io::Write as _;
 
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 
-use super::errors::{error, refusal, web_page, with_text};
+use super::conditional::{accepts_gzip, compress, is_unmodified, validators};
+use super::errors::{error, refusal, with_text};
 use super::faults::{Faults, Nth};
 use super::load::Load;
-use crate::answer::{SimAnswer, SimRequest, SimResponse};
+use super::play::{Reply, play, spoil};
+use crate::answer::{SimAnswer, SimRequest};
 use crate::dice::{Dice, mix, seed_for};
 use crate::ledger::{Call, Counts, Outcome};
 use crate::limits::{self, Quotas};
 use crate::listing::{self, Damage};
-use crate::spec::{CollectionSpec, Dialect, EtagKind, FaultKind, ScriptedFault, VendorSpec};
-use crate::time::{http_date, read_http_date};
+use crate::spec::{CollectionSpec, Dialect, FaultKind, ScriptedFault, VendorSpec};
+use crate::time::http_date;
 use crate::world::{Renderer, World};
 
 /// Calls that are kept one by one; later ones only count.
@@ -49,26 +47,6 @@ pub(super) struct State {
     told: HashMap<(String, Option<usize>), i64>,
     /// Until when a caller's last call for a collection is being answered.
     busy: HashMap<(String, usize), i64>,
-}
-
-/// An answer before the headers that every answer has, and what it was.
-struct Reply {
-    answer: SimAnswer,
-    outcome: Outcome,
-    records: usize,
-    /// The wait that was told, and whether it concerns all collections.
-    told: Option<(i64, bool)>,
-}
-
-impl Reply {
-    fn new(response: SimResponse, outcome: Outcome) -> Self {
-        Reply {
-            answer: SimAnswer::Response(response),
-            outcome,
-            records: 0,
-            told: None,
-        }
-    }
 }
 
 impl State {
@@ -407,180 +385,4 @@ fn tells_reset(dialect: &Dialect) -> bool {
             | Dialect::BusinessJson
             | Dialect::OnlyLeft
     )
-}
-
-/// Plays a fault that stands in place of the right answer; none for those that spoil it.
-fn play(fault: &FaultKind, request: &SimRequest, server_now: i64) -> Option<Reply> {
-    let outcome = Outcome::Fault(fault.name());
-    let response = match fault {
-        FaultKind::Status {
-            status,
-            body,
-            content_type,
-            wait,
-            wait_ms,
-            headers,
-        } => {
-            let told = limits::tell(*wait, *wait_ms, server_now);
-            let wait_ms = told.wait_ms;
-            let mut response = refusal(*status, body, content_type, told);
-            for (name, value) in headers {
-                response.set(name, value.clone());
-            }
-            return Some(Reply {
-                told: wait_ms.map(|wait_ms| (wait_ms, false)),
-                ..Reply::new(response, outcome)
-            });
-        }
-        FaultKind::ErrorIn200 { body } if body.is_empty() => with_text(
-            200,
-            "application/json",
-            r#"{"ok":false,"error":"internal_error"}"#.into(),
-        ),
-        FaultKind::ErrorIn200 { body } => with_text(200, "application/json", body.clone()),
-        FaultKind::Html200 => web_page(200),
-        FaultKind::Empty200 => with_text(200, "application/json", String::new()),
-        FaultKind::Redirect { status, to } => {
-            let own = format!("{}{}?{}", request.origin, request.path, request.raw_query);
-            let mut response = error(*status, "moved", "see the Location header");
-            response.set("location", if to.is_empty() { own } else { to.clone() });
-            response
-        }
-        FaultKind::Huge { bytes } => {
-            return Some(Reply {
-                answer: SimAnswer::Huge {
-                    response: with_text(200, "application/json", r#"{"data":["#.into()),
-                    bytes: *bytes,
-                },
-                outcome,
-                records: 0,
-                told: None,
-            });
-        }
-        FaultKind::Reset | FaultKind::Hang => {
-            let answer = if *fault == FaultKind::Hang {
-                SimAnswer::Hang
-            } else {
-                SimAnswer::Reset { after_ms: 5 }
-            };
-            return Some(Reply {
-                answer,
-                outcome,
-                records: 0,
-                told: None,
-            });
-        }
-        FaultKind::Truncated
-        | FaultKind::CutShort
-        | FaultKind::CutGzip
-        | FaultKind::MissingFields
-        | FaultKind::MissingRecord
-        | FaultKind::Slow { .. }
-        | FaultKind::Headers { .. } => return None,
-    };
-    Some(Reply::new(response, outcome))
-}
-
-/// Spoils a right answer. Its validators stay as they are: whoever believes them loses what was cut off.
-fn spoil(mut response: SimResponse, fault: Option<&FaultKind>) -> (SimAnswer, Outcome) {
-    let Some(fault) = fault else {
-        return (SimAnswer::Response(response), Outcome::Page);
-    };
-    let outcome = Outcome::Fault(fault.name());
-    match fault {
-        FaultKind::Truncated => {
-            let keep = response.body.len() * 2 / 3;
-            response.body.truncate(keep);
-        }
-        FaultKind::CutShort => {
-            let sent = response.body.len() / 2;
-            return (SimAnswer::Broken { response, sent }, outcome);
-        }
-        FaultKind::CutGzip => {
-            compress(&mut response);
-            let keep = response.body.len() / 2;
-            response.body.truncate(keep);
-        }
-        FaultKind::Slow { ms } => response.latency_ms += ms,
-        FaultKind::Headers { headers } => {
-            for (name, value) in headers {
-                response.set(name, value.clone());
-            }
-        }
-        _ => {}
-    }
-    (SimAnswer::Response(response), outcome)
-}
-
-fn validators(collection: &CollectionSpec, changed: i64, response: &mut SimResponse) {
-    let mut hash = DefaultHasher::new();
-    hash.write(&response.body);
-    for (name, value) in &response.headers {
-        hash.write(name.as_bytes());
-        hash.write(value.as_bytes());
-    }
-    match collection.validators.etag {
-        EtagKind::None => {}
-        EtagKind::Strong => response.set("etag", format!("\"{:016x}\"", hash.finish())),
-        EtagKind::Weak => response.set("etag", format!("W/\"{:016x}\"", hash.finish())),
-    }
-    if collection.validators.last_modified {
-        response.set("last-modified", http_date(changed));
-    }
-}
-
-/// RFC 9110, section 13.2.2: If-None-Match decides where it is there; the comparison is weak.
-fn is_unmodified(request: &SimRequest, response: &SimResponse, changed: i64) -> bool {
-    if let Some(wanted) = request.header("if-none-match") {
-        let Some(own) = response.header("etag").map(opaque) else {
-            return false;
-        };
-        return wanted
-            .split(',')
-            .any(|tag| tag.trim() == "*" || opaque(tag) == own);
-    }
-    match (
-        request.header("if-modified-since"),
-        response.header("last-modified"),
-    ) {
-        (Some(since), Some(_)) => {
-            read_http_date(since).is_some_and(|since| changed.div_euclid(1000) * 1000 <= since)
-        }
-        _ => false,
-    }
-}
-
-/// A tag without its weakness and without what compression appended to it.
-fn opaque(tag: &str) -> &str {
-    let tag = tag.trim();
-    let tag = tag.strip_prefix("W/").unwrap_or(tag).trim_matches('"');
-    tag.strip_suffix("-gzip").unwrap_or(tag)
-}
-
-fn accepts_gzip(request: &SimRequest) -> bool {
-    request
-        .header("accept-encoding")
-        .is_some_and(|accepted| accepted.contains("gzip"))
-}
-
-/// Compresses the body; the ETag says so, as with common servers.
-fn compress(response: &mut SimResponse) {
-    if response.header("content-encoding").is_some() {
-        return;
-    }
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    let done = encoder
-        .write_all(&response.body)
-        .and_then(|()| encoder.finish());
-    if let Ok(body) = done {
-        response.body = body.into();
-        response.set("content-encoding", "gzip");
-        if let Some(tag) = response
-            .header("etag")
-            .and_then(|tag| tag.strip_suffix('"'))
-        {
-            let tag = format!("{tag}-gzip\"");
-            response.set("etag", tag);
-        }
-    }
 }

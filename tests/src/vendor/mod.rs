@@ -1,9 +1,11 @@
 //! One vendor at work: it answers calls, in process, at the time that the caller names.
 
+mod conditional;
 mod errors;
 mod exchange;
 mod faults;
 mod load;
+mod play;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
