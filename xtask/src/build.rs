@@ -110,6 +110,7 @@ pub(crate) fn connectors() -> anyhow::Result<Vec<Connector>> {
 
 fn package(name: &str, module: &Path) -> anyhow::Result<Connector> {
     let wasm = component::encode(&fs::read(module)?)?;
+    component::check_exports(&wasm)?;
     component::check_imports(&wasm)?;
     let directory = directory();
     fs::create_dir_all(&directory)?;
