@@ -76,7 +76,9 @@ impl Connector for HackerNews {
             "stories" => "story",
             "comments" => "comment",
             other => {
-                return Err(Fault::permanent(format!("there is no stream {other:?}")).code("stream"));
+                return Err(
+                    Fault::permanent(format!("there is no stream {other:?}")).code("stream")
+                );
             }
         };
         let below = step.unwrap_or_else(|| Below::first(task));
