@@ -35,7 +35,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let connector = connector?;
     println!("start               {start:?}");
     println!("load, from cache    {load:?}");
-    println!("again               {:?}", timed(|| warm.load(&file, &bytes)).1);
+    println!(
+        "again               {:?}",
+        timed(|| warm.load(&file, &bytes)).1
+    );
 
     if let (Some(stream), Some(partition), Some(config), Some(answer)) =
         (args.next(), args.next(), args.next(), args.next())
@@ -62,16 +65,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             elapsed: 1,
         };
         let page = connector.read_response(&task, None, &response)?;
-        println!("records             {:?}", page.map(|page| page.records.len()));
+        println!(
+            "records             {:?}",
+            page.map(|page| page.records.len())
+        );
         let each = best(|| connector.build_request(&task, None).is_ok());
         println!("build-request       {each:?}");
         let each = best(|| connector.read_response(&task, None, &response).is_ok());
         println!("read-response       {each:?}");
     }
-    println!("describe            {:?}", best(|| connector.describe_for("{}").is_ok()));
-    println!("peak in the guest   {} KiB", connector.stats().peak_memory >> 10);
+    println!(
+        "describe            {:?}",
+        best(|| connector.describe_for("{}").is_ok())
+    );
+    println!(
+        "peak in the guest   {} KiB",
+        connector.stats().peak_memory >> 10
+    );
     if let Ok(status) = std::fs::read_to_string("/proc/self/status") {
-        for line in status.lines().filter(|line| line.starts_with("VmHWM") || line.starts_with("VmRSS")) {
+        for line in status
+            .lines()
+            .filter(|line| line.starts_with("VmHWM") || line.starts_with("VmRSS"))
+        {
             println!("{line}");
         }
     }

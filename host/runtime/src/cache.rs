@@ -13,7 +13,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
 use wasmtime::Engine;
@@ -25,6 +25,9 @@ use crate::error::RuntimeError;
 
 /// Compiled connectors that are kept; the ones not used for longest go first.
 const KEPT: usize = 256;
+
+/// A file that has been half written for so long is nobody's any more.
+const LEFTOVER: Duration = Duration::from_secs(3600);
 
 /// What the cache has done since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -207,12 +210,17 @@ impl Private {
     }
 
     fn prune(&self) -> io::Result<()> {
+        let now = SystemTime::now();
         let mut kept = Vec::new();
         for entry in fs::read_dir(&self.0)? {
             let path = entry?.path();
+            let changed = fs::symlink_metadata(&path)?.modified()?;
             if path.extension().is_some_and(|ext| ext == "cwasm") {
-                let used = fs::symlink_metadata(&path)?.modified()?;
-                kept.push((used, path));
+                kept.push((changed, path));
+            } else if is_leftover(&path)
+                && now.duration_since(changed).is_ok_and(|age| age > LEFTOVER)
+            {
+                fs::remove_file(&path)?;
             }
         }
         kept.sort();
@@ -224,6 +232,12 @@ impl Private {
         }
         Ok(())
     }
+}
+
+/// Was it being written when a host was killed?
+fn is_leftover(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.contains(".cwasm.") || name.contains(".sha256.")
 }
 
 fn sum_of(path: &Path) -> PathBuf {

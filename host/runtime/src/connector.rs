@@ -306,7 +306,7 @@ impl Connector {
             Ok(result) => Ok(result.map_err(tame_fault)),
             Err(error) => {
                 counters.failed.fetch_add(1, Ordering::Relaxed);
-                Err(self.sort(function, &error))
+                Err(self.sort(function, &error, store.data_mut().log.last_words()))
             }
         }
     }
@@ -329,18 +329,23 @@ impl Connector {
         }
     }
 
-    fn sort(&self, function: Function, error: &wasmtime::Error) -> CallErrorKind {
+    fn sort(
+        &self,
+        function: Function,
+        error: &wasmtime::Error,
+        said: Option<String>,
+    ) -> CallErrorKind {
         let allowed = u64::try_from(self.time(function).as_millis()).unwrap_or(u64::MAX);
-        classify(error, allowed, self.limits.returned)
+        classify(error, allowed, self.limits.returned, said)
     }
 
     /// Are the functions behind the names those of the contract?
     fn check_types(&self) -> Result<(), Unusable> {
         let mut store = self.store(Function::Describe);
-        let instance = self
-            .pre
-            .instantiate(&mut store)
-            .map_err(|error| Unusable::Start(self.sort(Function::Describe, &error)))?;
+        let instance = self.pre.instantiate(&mut store).map_err(|error| {
+            let said = store.data_mut().log.last_words();
+            Unusable::Start(self.sort(Function::Describe, &error, said))
+        })?;
         self.indices
             .load(&mut store, &instance)
             .map(|_| ())

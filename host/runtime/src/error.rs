@@ -78,10 +78,12 @@ impl CallError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallErrorKind {
     /// The connector's code gave up: a panic, a stack overflow, a broken result.
-    #[error("it crashed: {reason}{}", backtrace(frames))]
+    #[error("it crashed: {reason}{}{}", last_words(said), backtrace(frames))]
     Trap {
         /// The trap's own words.
         reason: String,
+        /// The last warning that it logged, or the last line that it printed: a panic's message, most often.
+        said: Option<String>,
         /// The innermost functions, if the file has names.
         frames: Vec<String>,
     },
@@ -118,6 +120,12 @@ pub enum CallErrorKind {
     },
 }
 
+fn last_words(said: &Option<String>) -> String {
+    said.as_ref()
+        .map(|said| format!("; its last words: {said}"))
+        .unwrap_or_default()
+}
+
 fn backtrace(frames: &[String]) -> String {
     if frames.is_empty() {
         String::new()
@@ -129,8 +137,13 @@ fn backtrace(frames: &[String]) -> String {
 /// Functions of a backtrace worth showing: the rest is the way in.
 const FRAMES: usize = 6;
 
-/// Sorts what wasmtime reports; `allowed_ms` and `returned` are the limits of this call.
-pub(crate) fn classify(error: &wasmtime::Error, allowed_ms: u64, returned: usize) -> CallErrorKind {
+/// Sorts what wasmtime reports; `allowed_ms` and `returned` are the limits of this call, `said` its last words.
+pub(crate) fn classify(
+    error: &wasmtime::Error,
+    allowed_ms: u64,
+    returned: usize,
+    said: Option<String>,
+) -> CallErrorKind {
     if let Some(time) = error.downcast_ref::<TimeUp>() {
         return CallErrorKind::OutOfTime {
             detail: time.to_string(),
@@ -172,7 +185,11 @@ pub(crate) fn classify(error: &wasmtime::Error, allowed_ms: u64, returned: usize
                 .collect()
         })
         .unwrap_or_default();
-    CallErrorKind::Trap { reason, frames }
+    CallErrorKind::Trap {
+        reason,
+        said,
+        frames,
+    }
 }
 
 /// The runtime could not be started.

@@ -36,7 +36,7 @@ pub(crate) fn offered(interface: &str) -> bool {
 pub(crate) struct Inert {
     /// Random numbers handed out so far.
     drawn: u64,
-    /// The end of a line that has not been printed whole.
+    /// A line that has not been printed to its end.
     partial: Vec<u8>,
 }
 
@@ -210,7 +210,9 @@ fn print(guest: &mut Guest, bytes: Option<&Val>) {
         match byte {
             Val::U8(b'\n') => {
                 let line = std::mem::take(&mut guest.inert.partial);
-                guest.log.line(&String::from_utf8_lossy(&line));
+                if !line.is_empty() {
+                    guest.log.printed(&String::from_utf8_lossy(&line));
+                }
             }
             // What goes beyond a line of the log is cut there.
             Val::U8(byte) if guest.inert.partial.len() <= crate::limits::MESSAGE => {

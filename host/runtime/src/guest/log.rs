@@ -54,6 +54,7 @@ pub(crate) struct Log {
     gate: Arc<Gate>,
     left: u32,
     dropped: u64,
+    last: Option<String>,
 }
 
 impl Log {
@@ -64,6 +65,7 @@ impl Log {
             gate: gate.clone(),
             left: LINES_PER_CALL,
             dropped: 0,
+            last: None,
         }
     }
 
@@ -78,21 +80,29 @@ impl Log {
         admitted
     }
 
-    fn write(&self, level: Level, text: &str) {
+    fn write(&mut self, level: Level, text: &str) {
         let (connector, function) = (&*self.connector, self.function.name());
         let line = tame(text, MESSAGE);
         match level {
             Level::Debug => tracing::debug!(target: "connector", connector, function, "{line}"),
             Level::Info => tracing::info!(target: "connector", connector, function, "{line}"),
-            Level::Warn => tracing::warn!(target: "connector", connector, function, "{line}"),
+            Level::Warn => {
+                tracing::warn!(target: "connector", connector, function, "{line}");
+                self.last = Some(line);
+            }
         }
     }
 
-    /// A line from something other than the contract's log, such as a toolchain's standard error.
-    pub(crate) fn line(&mut self, text: &str) {
+    /// A line that a program printed: how toolchains with a standard error tell of a panic.
+    pub(crate) fn printed(&mut self, text: &str) {
         if self.admit() {
-            self.write(Level::Debug, text);
+            self.write(Level::Warn, text);
         }
+    }
+
+    /// The last warning, for the report of a crash.
+    pub(crate) fn last_words(&mut self) -> Option<String> {
+        self.last.take()
     }
 }
 
@@ -120,7 +130,7 @@ pub(crate) fn link_log(linker: &mut Linker<Guest>, version: &str) -> wasmtime::R
                 // A line that is dropped anyway is not even copied out of the guest.
                 if store.data_mut().log.admit() {
                     let text = message.to_str(&store)?.into_owned();
-                    store.data().log.write(level, &text);
+                    store.data_mut().log.write(level, &text);
                 }
                 Ok(())
             },

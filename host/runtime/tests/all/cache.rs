@@ -152,3 +152,20 @@ fn refused_files_leave_nothing_in_the_cache() {
     runtime.load("acme.wasm".as_ref(), &other).unwrap_err();
     assert_eq!(fs::read_dir(&dir).unwrap().count(), 0);
 }
+
+#[test]
+fn what_a_killed_host_left_half_written_goes_after_an_hour() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("cache");
+    start(&dir);
+    let (old, new) = (dir.join("aa-bb.cwasm.7.0"), dir.join("aa-bb.sha256.7.1"));
+    let two_hours_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(7200);
+    fs::File::create(&old)
+        .unwrap()
+        .set_modified(two_hours_ago)
+        .unwrap();
+    fs::write(&new, "").unwrap();
+    fs::remove_file(files(&dir, "cwasm").remove(0)).unwrap();
+    start(&dir);
+    assert!(!old.exists() && new.exists());
+}

@@ -143,11 +143,31 @@ fn endless_recursion_is_a_trap_and_not_the_end_of_the_process() {
         .unwrap()
         .join()
         .unwrap();
-    let CallErrorKind::Trap { reason, frames } = kind else {
+    let CallErrorKind::Trap { reason, frames, .. } = kind else {
         panic!("{kind}");
     };
     assert!(reason.contains("stack"), "{reason}");
-    assert!(frames.len() <= 6);
+    assert_eq!(frames, ["deep"; 6]);
+}
+
+#[test]
+fn a_crash_comes_with_its_last_words() {
+    let guest = Guest::good()
+        .with_log()
+        .module(r#"(data (i32.const 256) "at lib.rs:7: no such field\n")"#)
+        .body(
+            "partitions",
+            "(call $log (i32.const 2) (i32.const 256) (i32.const 26)) unreachable",
+        );
+    let kind = run_guest("partitions", &guest);
+    let CallErrorKind::Trap { said, .. } = &kind else {
+        panic!("{kind}");
+    };
+    assert_eq!(said.as_deref(), Some("at lib.rs:7: no such field"));
+    assert!(
+        kind.to_string().contains("its last words: at lib.rs:7"),
+        "{kind}"
+    );
 }
 
 #[test]

@@ -97,6 +97,23 @@ async fn case_159_a_runaway_connector_holds_one_worker_until_its_time_is_up() {
     assert!(matches!(error.kind, CallErrorKind::OutOfTime { .. }));
 }
 
+/// A pool reserves some hundred GiB; with 8 there is none, and everything works all the same.
+#[test]
+fn without_address_space_for_a_pool_connectors_run_from_plain_memory() {
+    let tests = std::env::current_exe().unwrap();
+    let output = std::process::Command::new("sh")
+        .args(["-c", "ulimit -v 8000000 && exec \"$0\" calls:: case_161"])
+        .arg(tests)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}");
+    assert!(
+        text.contains(" passed") && !text.contains(" 0 passed"),
+        "{text}"
+    );
+}
+
 #[test]
 fn case_163_load_call_and_drop_for_ever_in_the_same_memory() {
     let temp = tempfile::tempdir().unwrap();

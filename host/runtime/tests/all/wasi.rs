@@ -131,6 +131,27 @@ fn what_is_printed_goes_nowhere_harmful() {
 }
 
 #[test]
+fn a_panic_that_was_printed_is_the_crashs_last_words() {
+    let connector = load(
+        &guest(&["cli/stderr"])
+            .import(r#"(import "wasi:cli/stderr@0.2.6" "get-stderr" (func $stderr (result i32)))"#)
+            .import(
+                r#"(import "wasi:io/streams@0.2.6" "[method]output-stream.blocking-write-and-flush" (func $print (param i32 i32 i32 i32)))"#,
+            )
+            .module(r#"(data (i32.const 256) "panicked at x.rs\n\n")"#)
+            .body(
+                "partitions",
+                "(call $print (call $stderr) (i32.const 256) (i32.const 18) (i32.const 32)) unreachable",
+            ),
+    );
+    let error = connector.partitions("orders", "{}").unwrap_err();
+    let CallErrorKind::Trap { said, .. } = &error.kind else {
+        panic!("{error}");
+    };
+    assert_eq!(said.as_deref(), Some("panicked at x.rs"));
+}
+
+#[test]
 fn exit_is_a_crash() {
     let connector = load(
         &guest(&["cli/exit"])
