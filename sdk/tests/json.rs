@@ -1,4 +1,5 @@
 //! The reader against serde_json: on whole texts it finds the same, on broken ones it says so.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use proptest::prelude::*;
 use serde_json::Value;

@@ -78,7 +78,7 @@ impl Kind {
                 .cursor(CursorKind::Snapshot)
                 .order(Order::Descending)
                 .volatile("/reactions")
-                .volatile("/assets/0/download_count"),
+                .volatile("/assets/*/download_count"),
             // Ordered by the committer's clock, which may be days behind the push.
             Kind::Commits => stream
                 .title("Commits")

@@ -1,4 +1,5 @@
 //! The connector as the host calls it, against hand-made answers.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use github::GitHub;
 use weir_sdk::testing::Poll;
