@@ -17,6 +17,7 @@ use crate::catalogue::{Catalogue, CatalogueError};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config};
 use crate::connection::{Connection, ConnectionError};
+use crate::deliveries::Board;
 use crate::http::Transport;
 use crate::http::client::HttpClient;
 use crate::poll::Ledger;
@@ -47,6 +48,8 @@ pub struct Host {
     pub sign_in: SignIn,
     /// The due queue.
     pub scheduler: Scheduler,
+    /// How the sinks are doing.
+    pub sinks: Board,
     /// Told when the host is to stop.
     pub stop: Stop,
 }
@@ -172,7 +175,7 @@ impl Host {
         let catalogue = Catalogue::open(&config.host.connectors, parts.runtime.clone())?;
         let ledger = Ledger::new(parts.store.budgets()?);
         Ok(Arc::new(Host {
-            scheduler: Scheduler::new(parts.clock.wall()),
+            scheduler: Scheduler::new(parts.clock.wall(), config.host.timeout.total),
             config,
             clock: parts.clock,
             store: parts.store,
@@ -182,6 +185,7 @@ impl Host {
             connections: Connections::default(),
             ledger,
             sign_in: SignIn::default(),
+            sinks: Board::default(),
             stop,
         }))
     }

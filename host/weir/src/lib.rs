@@ -15,7 +15,7 @@
 //! | [`poll`] | one poll of one unit, from lease to commit |
 //! | [`http`] | client, guard, credentials |
 //! | [`store`] | everything that must survive a crash |
-//! | [`sink`] | delivery from the outbox |
+//! | [`sink`], [`deliveries`] | delivery from the outbox |
 //! | [`control`], [`verbs`], [`cli`] | what a person asks, how it is answered and shown |
 //!
 //! The rules themselves are in `weir-rules`, the wasm runtime in `weir-runtime`.
@@ -26,6 +26,7 @@ pub mod clock;
 pub mod config;
 pub mod connection;
 pub mod control;
+pub mod deliveries;
 pub mod host;
 pub mod http;
 pub mod poll;

@@ -215,6 +215,12 @@ fn syntax_error(error: &toml::de::Error, text: &str, report: &Report<'_>) -> Con
     }
 }
 
+/// Reads a length of time as `weir.toml` writes it (`500ms`, `30s`, `5m`, `1h`, `1d`) as milliseconds; the error says
+/// what is wrong with the text.
+pub fn duration(text: &str) -> Result<weir_rules::model::Duration, &'static str> {
+    units::duration(text)
+}
+
 /// Explains an unknown name with the names that there are: for connectors, connections and streams.
 pub fn suggest_name(name: &str, known: &[&str]) -> String {
     suggest(name, known)

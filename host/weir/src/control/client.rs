@@ -6,7 +6,7 @@ use std::path::Path;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
-use super::{Line, Reply, Request, socket_path};
+use super::{Line, Reply, Request, Said, socket_path};
 
 /// Why a running host gave no reply.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +15,7 @@ pub enum Unreachable {
     #[error("no weir is running here")]
     NotRunning,
     /// The connection broke off.
-    #[error("the running weir stopped answering: {0}")]
+    #[error("the running weir stopped answering ({0}): it has ended, or its log says more")]
     Broken(#[source] io::Error),
     /// It said something else.
     #[error("the running weir answered in a way that this one does not understand ({0}): are both of one version?")]
@@ -26,10 +26,13 @@ pub enum Unreachable {
 }
 
 /// Asks the host that runs on this data directory. `progress` gets what it says meanwhile.
+///
+/// # Errors
+/// [`Unreachable`]; only [`Unreachable::NotRunning`] says that nobody holds the store by way of this socket.
 pub async fn ask(
     data: &Path,
     request: &Request,
-    mut progress: impl FnMut(&str),
+    mut progress: impl FnMut(Said),
 ) -> Result<Reply, Unreachable> {
     let stream = match UnixStream::connect(socket_path(data)).await {
         Ok(stream) => stream,
@@ -51,10 +54,15 @@ pub async fn ask(
     let mut lines = BufReader::new(read).lines();
     while let Some(line) = lines.next_line().await.map_err(Unreachable::Broken)? {
         match serde_json::from_str(&line).map_err(Unreachable::Foreign)? {
-            Line::Progress(text) => progress(&text),
+            Line::Said(said) => progress(said),
             Line::Reply(reply) => return Ok(reply),
             Line::Failed(text) => return Err(Unreachable::Failed(text)),
         }
     }
     Err(Unreachable::Broken(io::ErrorKind::UnexpectedEof.into()))
+}
+
+/// Does a host listen here?
+pub async fn is_served(data: &Path) -> bool {
+    UnixStream::connect(socket_path(data)).await.is_ok()
 }

@@ -5,8 +5,8 @@
 //! answers its own request. Either way the answer is the same value, so what a person sees does not depend on it.
 //!
 //! On the wire: one JSON object per line. The client sends one request; the host sends any number of
-//! `{"progress": "..."}` lines and then one `{"reply": {...}}` or `{"failed": "..."}`. The socket is readable and
-//! writable by its owner alone.
+//! `{"said": {...}}` lines and then one `{"reply": {...}}` or `{"failed": "..."}`. A client that leaves takes its
+//! request back: nothing more is begun for it. The socket is readable and writable by its owner alone.
 
 mod client;
 mod server;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub use client::{Unreachable, ask};
+pub use client::{Unreachable, ask, is_served};
 pub use server::serve;
 
 /// What a verb asks of a host.
@@ -23,7 +23,10 @@ pub use server::serve;
 #[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Request {
     /// How everything is.
-    Status,
+    Status {
+        /// Every unit, not only those that need a look and a few others.
+        all: bool,
+    },
     /// Polls now, and reports when everything asked for has been read and delivered.
     Sync {
         /// `CONNECTION`, `CONNECTION/STREAM` or `CONNECTION/STREAM/PARTITION`; none: everything.
@@ -91,11 +94,21 @@ impl Reply {
     }
 }
 
+/// What a host says while it is at work on a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Said {
+    /// Something has happened.
+    Line(String),
+    /// How far it is; the next one takes its place.
+    Passing(String),
+}
+
 /// A line from the host to the client.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Line {
-    Progress(String),
+    Said(Said),
     Reply(Reply),
     Failed(String),
 }

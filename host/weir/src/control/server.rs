@@ -9,15 +9,20 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
-use super::{Line, Request, socket_path};
+use super::{Line, Request, Said, socket_path};
 use crate::host::Host;
+use crate::verbs::Caller;
 
 /// A request is a short line; more than this is not one.
 const LONGEST_REQUEST: u64 = 64 * 1024;
 
 /// Answers requests until the host stops. The caller holds the store's lock, so a socket file that is already
 /// there was left by a host that is gone.
+///
+/// # Errors
+/// When the socket can't be made or removed.
 pub async fn serve(host: Arc<Host>, data: &Path) -> io::Result<()> {
     let path = socket_path(data);
     match fs::remove_file(&path) {
@@ -52,10 +57,9 @@ pub async fn serve(host: Arc<Host>, data: &Path) -> io::Result<()> {
 
 async fn converse(host: Arc<Host>, stream: UnixStream) -> io::Result<()> {
     let (read, mut write) = stream.into_split();
+    let mut read = BufReader::new(read.take(LONGEST_REQUEST));
     let mut text = String::new();
-    BufReader::new(read.take(LONGEST_REQUEST))
-        .read_line(&mut text)
-        .await?;
+    read.read_line(&mut text).await?;
     let request: Request = match serde_json::from_str(&text) {
         Ok(request) => request,
         Err(error) => {
@@ -65,12 +69,24 @@ async fn converse(host: Arc<Host>, stream: UnixStream) -> io::Result<()> {
             return send(&mut write, &failed).await;
         }
     };
-    let (progress, mut said) = mpsc::channel::<String>(16);
-    let answer = tokio::spawn(async move { crate::verbs::answer(&host, request, progress).await });
-    while let Some(text) = said.recv().await {
-        send(&mut write, &Line::Progress(text)).await?;
-    }
-    let line = match answer.await {
+    let (progress, mut said) = mpsc::channel::<Said>(16);
+    let caller = Caller {
+        running: true,
+        progress,
+    };
+    let mut answer = JoinSet::new();
+    answer.spawn(async move { crate::verbs::answer(&host, request, caller).await });
+    let outcome = loop {
+        tokio::select! {
+            biased;
+            Some(said) = said.recv() => send(&mut write, &Line::Said(said)).await?,
+            Some(outcome) = answer.join_next() => break outcome,
+            // Nothing more is due from the client, so an end of its side means that it has left. Dropping the
+            // answer takes the request back.
+            _ = read.read_line(&mut text) => return Err(io::ErrorKind::ConnectionAborted.into()),
+        }
+    };
+    let line = match outcome {
         Ok(Ok(reply)) => Line::Reply(reply),
         Ok(Err(failure)) => Line::Failed(failure.to_string()),
         Err(_) => Line::Failed("answering failed; the log of the running weir has more".to_owned()),

@@ -19,6 +19,7 @@
 //! | `run` | the walk: step after step until it ends, waits or fails |
 //! | `call` | one call: request, answer, what its headers say |
 //! | `prepare` | from an answer to hashed records |
+//! | `probe` | one harmless call, for `weir check` |
 //! | `outcome` | what a fault makes of the unit |
 //! | `ledger` | the budgets of everyone, in memory |
 
@@ -26,6 +27,7 @@ mod call;
 mod ledger;
 mod outcome;
 mod prepare;
+mod probe;
 mod run;
 
 use serde::{Deserialize, Serialize};
@@ -35,6 +37,7 @@ use weir_rules::walk::Tally;
 use crate::store::{Ticket, UnitId, UnitKey};
 
 pub use ledger::Ledger;
+pub use probe::{Probed, probe};
 pub use run::poll;
 
 /// The longest wait that a poll sits out itself, in ms; a longer one is stored. Pacing between the pages of a long

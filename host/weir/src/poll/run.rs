@@ -132,7 +132,7 @@ pub(super) enum Ended {
 }
 
 impl<'a> Poll<'a> {
-    fn new(
+    pub(super) fn new(
         host: &'a Host,
         job: Job,
         row: UnitRow,
@@ -183,6 +183,8 @@ impl<'a> Poll<'a> {
             if let Some(ended) = ended {
                 break ended;
             }
+            let now = self.host.clock.monotonic();
+            self.host.scheduler.heartbeat(&self.job, now);
             if let Err(error) = self.hand_over(std::mem::take(&mut baggage)).await {
                 // Nothing of this poll is trusted beyond what is stored; it starts again from there.
                 return store_failed(self.host, Some(&self.row.key), &error);

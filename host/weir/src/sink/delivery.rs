@@ -429,14 +429,17 @@ impl Delivery {
         self.first_of_each().map(|(_, held)| held.next).min()
     }
 
-    async fn until(&self, moment: Option<Duration>) {
-        match moment {
-            Some(moment) => {
-                self.clock
-                    .sleep(moment.saturating_sub(self.clock.monotonic()))
-                    .await
+    /// Holds nothing of the loop while it waits, so the loop may move between threads.
+    fn until(&self, moment: Option<Duration>) -> impl Future<Output = ()> + Send + use<> {
+        let sleep = moment.map(|moment| {
+            self.clock
+                .sleep(moment.saturating_sub(self.clock.monotonic()))
+        });
+        async move {
+            match sleep {
+                Some(sleep) => sleep.await,
+                None => std::future::pending().await,
             }
-            None => std::future::pending().await,
         }
     }
 

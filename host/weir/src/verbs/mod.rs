@@ -5,7 +5,7 @@
 //! is. `--json` prints the answer itself.
 
 mod check;
-mod connectors;
+pub mod connectors;
 mod polls;
 mod records;
 mod resume;
@@ -18,14 +18,21 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc;
 
-use crate::control::{Reply, Request};
+use crate::config;
+use crate::control::{Reply, Request, Said};
 use crate::host::Host;
 use crate::store::StoreError;
 
+pub use check::broken_config;
 pub use select::Selection;
 
-/// Where a verb that takes long says what it is doing.
-pub type Progress = mpsc::Sender<String>;
+/// Who asks.
+pub struct Caller {
+    /// The host that answers is one that runs (`weir run`), not one that was opened for this request.
+    pub running: bool,
+    /// Where a verb that takes long says what it is doing. Nobody has to listen.
+    pub progress: mpsc::Sender<Said>,
+}
 
 /// Why a verb gave no answer.
 #[derive(Debug, thiserror::Error)]
@@ -39,35 +46,57 @@ pub enum Failure {
 }
 
 /// Answers a request.
+///
+/// # Errors
+/// [`Failure`]: the store, or a name that nothing has.
 pub async fn answer(
     host: &Arc<Host>,
     request: Request,
-    progress: Progress,
+    caller: Caller,
 ) -> Result<Reply, Failure> {
     match request {
-        Request::Status => status::answer(host),
+        Request::Status { all } => status::answer(host, all, &caller),
         Request::Sync { unit, full, wait } => {
-            sync::answer(host, unit.as_deref(), full, wait, progress).await
+            sync::answer(host, unit.as_deref(), full, wait, &caller).await
         }
-        Request::Check { offline } => check::answer(host, offline).await,
-        Request::Connectors { name } => connectors::answer(host, name.as_deref()),
+        Request::Check { offline } => check::answer(host, offline, &caller).await,
+        Request::Connectors { name } => connectors::answer(&host.catalogue, name.as_deref()),
         Request::Records { unit, limit, after } => {
             records::answer(host, unit.as_deref(), limit, after.as_deref())
         }
         Request::Polls { unit, limit } => polls::answer(host, unit.as_deref(), limit),
-        Request::Resume { connection } => resume::answer(host, &connection).await,
+        Request::Resume { connection } => resume::answer(host, &connection, &caller).await,
     }
 }
 
 /// The text that a person sees of an answer.
+///
+/// # Errors
+/// When the answer has another shape: it came from a weir of another version.
 pub fn render(request: &Request, body: serde_json::Value) -> Result<String, serde_json::Error> {
     Ok(match request {
-        Request::Status => status::render(&serde_json::from_value(body)?),
+        Request::Status { .. } => status::render(&serde_json::from_value(body)?),
         Request::Sync { .. } => sync::render(&serde_json::from_value(body)?),
         Request::Check { .. } => check::render(&serde_json::from_value(body)?),
-        Request::Connectors { .. } => connectors::render(&serde_json::from_value(body)?),
+        Request::Connectors { name } => {
+            connectors::render(&serde_json::from_value(body)?, name.is_some())
+        }
         Request::Records { .. } => records::render(&serde_json::from_value(body)?),
         Request::Polls { .. } => polls::render(&serde_json::from_value(body)?),
         Request::Resume { .. } => resume::render(&serde_json::from_value(body)?),
     })
+}
+
+/// A connection was named that the configuration does not have.
+fn no_connection(host: &Host, name: &str) -> Failure {
+    let known: Vec<&str> = host.config.connections.keys().map(String::as_str).collect();
+    Failure::Unknown(format!(
+        "no connection is named {name} in {}: {}",
+        host.config.source.file().display(),
+        if known.is_empty() {
+            "it has none yet".to_owned()
+        } else {
+            config::suggest_name(name, &known)
+        }
+    ))
 }

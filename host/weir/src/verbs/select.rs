@@ -24,6 +24,11 @@ impl Selection {
         }
     }
 
+    /// The connection, where one is named.
+    pub fn connection(&self) -> Option<&str> {
+        self.connection.as_deref()
+    }
+
     /// Is this unit one of them?
     pub fn holds(&self, key: &UnitKey) -> bool {
         self.connection.as_ref().is_none_or(|name| *name == key.connection)

@@ -21,6 +21,20 @@ pub(super) fn length(ms: u64) -> String {
     }
 }
 
+/// `900 bytes`, `12 KiB`, `3 MiB`.
+pub(super) fn bytes(n: u64) -> String {
+    match n {
+        0..10_240 => format!("{n} bytes"),
+        10_240..10_485_760 => format!("{} KiB", n >> 10),
+        _ => format!("{} MiB", n >> 20),
+    }
+}
+
+/// `1 record`, `2 records`.
+pub(super) fn count(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
 /// `in 3 s` or `3 s ago`.
 pub(super) fn from_now(at: Timestamp, now: Timestamp) -> String {
     if at > now {

@@ -1,0 +1,73 @@
+//! `weir connectors`
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use weir_runtime::{Limits, Runtime, RuntimeConfig};
+
+use super::output::{To, print};
+use super::{CliError, Common, setting};
+use crate::catalogue::Catalogue;
+use crate::control::{self, Request, Unreachable};
+use crate::host::HostError;
+use crate::verbs;
+
+/// `weir connectors`
+#[derive(Debug, Args)]
+#[command(after_help = "Example: weir connectors github\n\
+    It needs no weir.toml when --connectors names the directory, or when there is one named `connectors` here.")]
+pub struct Connectors {
+    /// Only this one, with its streams, its config and its limits
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Read this directory, whatever weir.toml says
+    #[arg(long, value_name = "DIR")]
+    connectors: Option<PathBuf>,
+}
+
+impl Connectors {
+    pub(super) async fn run(self, common: &Common) -> Result<u8, CliError> {
+        let request = Request::Connectors {
+            name: self.name.clone(),
+        };
+        let reply = match (self.connectors, setting::missing(common)) {
+            (Some(dir), _) => read(&dir, None, self.name).await?,
+            (None, true) => read(Path::new("connectors"), None, self.name).await?,
+            (None, false) => {
+                let config = setting::load(common)?;
+                match control::ask(&config.host.data, &request, |_| ()).await {
+                    Ok(reply) => reply,
+                    Err(Unreachable::NotRunning) => {
+                        // The compiled files are shared with the host; the store is not needed.
+                        let cache = config.host.data.join("compiled");
+                        read(&config.host.connectors, Some(cache), self.name).await?
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        };
+        print(common, &request, reply, To::Stdout)
+    }
+}
+
+async fn read(
+    dir: &Path,
+    cache_dir: Option<PathBuf>,
+    name: Option<String>,
+) -> Result<control::Reply, CliError> {
+    let runtime = Runtime::new(RuntimeConfig {
+        cache_dir,
+        workers: 1,
+        limits: Limits::default(),
+    })
+    .map_err(HostError::from)?;
+    let dir = dir.to_owned();
+    let opened = tokio::task::spawn_blocking(move || Catalogue::open(&dir, runtime)).await;
+    let catalogue = opened
+        .map_err(|error| CliError::Io {
+            what: "reading the connectors",
+            source: std::io::Error::other(error),
+        })?
+        .map_err(HostError::from)?;
+    Ok(verbs::connectors::answer(&catalogue, name.as_deref())?)
+}

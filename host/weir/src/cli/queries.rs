@@ -1,0 +1,108 @@
+//! The verbs that only ask: `status`, `records`, `polls`, `resume`.
+
+use clap::Args;
+
+use super::ask::{Answerer, answer_here, ask_or_open};
+use super::output::{To, print};
+use super::{CliError, Common, setting};
+use crate::control::Request;
+
+/// `weir status`
+#[derive(Debug, Args)]
+#[command(after_help = "Example: weir status --all\n\
+    Exit code 3: something needs a person (parked, sign-in, gap, a connection or a file that does not work).")]
+pub struct Status {
+    /// List every unit, not only those that need a look and a few others
+    #[arg(long)]
+    all: bool,
+}
+
+/// `weir records`
+#[derive(Debug, Args)]
+#[command(after_help = "Example: weir records oss/issues --limit 10\n\
+    Without a UNIT: how many records of each unit are known.")]
+pub struct Records {
+    /// CONNECTION, CONNECTION/STREAM or CONNECTION/STREAM/PARTITION
+    #[arg(value_name = "UNIT")]
+    unit: Option<String>,
+    /// At most this many of each unit
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: usize,
+    /// Only records whose id comes after this one
+    #[arg(long, value_name = "ID")]
+    after: Option<String>,
+}
+
+/// `weir polls`
+#[derive(Debug, Args)]
+#[command(after_help = "Example: weir polls oss --limit 5")]
+pub struct Polls {
+    /// CONNECTION, CONNECTION/STREAM or CONNECTION/STREAM/PARTITION
+    #[arg(value_name = "UNIT")]
+    unit: Option<String>,
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+}
+
+/// `weir resume`
+#[derive(Debug, Args)]
+#[command(after_help = "Example: weir resume oss\n\
+    Renew the credential first; a changed one in weir.toml counts as a sign-in by itself at the next start.")]
+pub struct Resume {
+    /// The connection's name in weir.toml
+    #[arg(value_name = "CONNECTION")]
+    connection: String,
+}
+
+impl From<Status> for Request {
+    fn from(status: Status) -> Request {
+        Request::Status { all: status.all }
+    }
+}
+
+impl From<Records> for Request {
+    fn from(records: Records) -> Request {
+        Request::Records {
+            unit: records.unit,
+            limit: records.limit,
+            after: records.after,
+        }
+    }
+}
+
+impl From<Polls> for Request {
+    fn from(polls: Polls) -> Request {
+        Request::Polls {
+            unit: polls.unit,
+            limit: polls.limit,
+        }
+    }
+}
+
+impl From<Resume> for Request {
+    fn from(resume: Resume) -> Request {
+        Request::Resume {
+            connection: resume.connection,
+        }
+    }
+}
+
+/// Asks, and prints the answer.
+pub(super) async fn run(common: &Common, mut request: Request) -> Result<u8, CliError> {
+    if let Request::Status { all } = &mut request {
+        // A program reads numbers of its own choice.
+        *all |= common.json;
+    }
+    let config = setting::load(common)?;
+    let reply = match ask_or_open(config, &request).await? {
+        Answerer::Answered(reply) => reply,
+        Answerer::Opened(host) => {
+            if matches!(request, Request::Status { .. }) {
+                host.prepare(false).await?;
+            }
+            answer_here(&host, &request).await?
+        }
+    };
+    print(common, &request, reply, To::Stdout)
+}

@@ -1,0 +1,103 @@
+//! One harmless call: is the vendor there, does it take the credential, and does the connector understand it?
+
+use weir_rules::model::Reason;
+
+use super::Job;
+use super::call::{CallFailed, Read};
+use super::run::Poll;
+use crate::host::Host;
+use crate::store::{StoreError, Ticket, UnitId, UnitKey};
+
+/// What a probe found.
+#[derive(Debug)]
+pub enum Probed {
+    /// The vendor answered and the connector understood it.
+    Good {
+        /// The unit whose first call was made.
+        unit: UnitKey,
+        /// What came.
+        detail: String,
+    },
+    /// No call was made: somebody asked for a pause.
+    Waits {
+        /// The unit.
+        unit: UnitKey,
+        /// Who, and for how long.
+        why: String,
+    },
+    /// Something is wrong.
+    Bad {
+        /// The unit, where there is one.
+        unit: String,
+        /// What.
+        detail: String,
+    },
+}
+
+/// Makes the first call of a unit as a poll would, with the connection's credential and under its budgets. Nothing
+/// of what it brings is stored, and the unit stays where it is.
+///
+/// # Errors
+/// When the store can't be read.
+pub async fn probe(host: &Host, unit: UnitId) -> Result<Probed, StoreError> {
+    let bad = |unit: &dyn std::fmt::Display, detail: String| Probed::Bad {
+        unit: unit.to_string(),
+        detail,
+    };
+    let Some(row) = host.store.unit(unit)? else {
+        return Ok(bad(&unit.0, "the unit is gone".to_owned()));
+    };
+    let key = row.key.clone();
+    let connection = host.connections.get(&key.connection);
+    let stream = connection
+        .as_ref()
+        .and_then(|connection| connection.streams.get(&key.stream).cloned());
+    let (Some(connection), Some(stream)) = (connection, stream) else {
+        return Ok(bad(&key, "it is not polled any more".to_owned()));
+    };
+    if let Some(why) = host.sign_in.needed(&key.connection) {
+        return Ok(bad(&key, format!("needs a sign-in: {why}; then `weir resume {}`", key.connection)));
+    }
+    let job = Job {
+        unit,
+        reason: Reason::SyncNow,
+        // Nothing is committed under it.
+        ticket: Ticket(0),
+        intended: host.clock.wall(),
+    };
+    let mut poll = Poll::new(host, job, row, connection, stream);
+    let step = poll.walk.step().flatten().map(str::to_owned);
+    let request = match poll.request(step.as_deref()).await {
+        Ok(request) => request,
+        Err(fault) => return Ok(bad(&key, format!("{} {}", fault.code, fault.message))),
+    };
+    if let Some((until, why)) = host.ledger.admit(&poll, &request) {
+        let wait = until.saturating_sub(host.clock.wall()).max(0);
+        return Ok(Probed::Waits {
+            unit: key,
+            why: format!("{why} for {} s", wait / 1_000 + 1),
+        });
+    }
+    let call = match poll.call(step.as_deref(), request).await {
+        Ok(call) => call,
+        Err(CallFailed::Store(error)) => return Err(error),
+        Err(CallFailed::Fault(fault)) => {
+            return Ok(bad(&key, format!("{} {}", fault.code, fault.message)));
+        }
+    };
+    let latency = call.seen.latency;
+    Ok(match call.read {
+        Read::Page { prepared, .. } => Probed::Good {
+            unit: key,
+            detail: format!("{} records in {latency} ms", prepared.records.len()),
+        },
+        Read::NotModified { .. } => Probed::Good {
+            unit: key,
+            detail: format!("not modified, in {latency} ms"),
+        },
+        Read::Fault { fault, .. } => bad(
+            &key,
+            format!("{} {}: {}", fault.class.name(), fault.code, fault.message),
+        ),
+    })
+}

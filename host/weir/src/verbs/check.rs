@@ -1,0 +1,268 @@
+//! `weir check`: the configuration, the connectors, and for each connection one harmless call.
+//!
+//! The call is the first one of the connection's first unit, as a poll would make it, with the connection's
+//! credential and under its budgets. Nothing of the answer is stored.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+
+use super::{Caller, Failure};
+use crate::config::{self, Config, ConfigErrors};
+use crate::connection::Connection;
+use crate::control::Reply;
+use crate::host::Host;
+use crate::poll::{Probed, probe};
+use crate::store::UnitId;
+
+/// Calls that are made at once.
+const CALLS: usize = 16;
+
+/// The answer.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Checks {
+    checks: Vec<Check>,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Check {
+    /// `weir.toml`, a connector's file, `connection oss`, `call oss`.
+    what: String,
+    verdict: Verdict,
+    detail: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Ok,
+    /// Worth knowing; nothing fails because of it.
+    Note,
+    Failed,
+}
+
+impl Checks {
+    fn add(&mut self, what: impl Into<String>, verdict: Verdict, detail: impl Into<String>) {
+        self.checks.push(Check {
+            what: what.into(),
+            verdict,
+            detail: detail.into(),
+        });
+    }
+
+    fn reply(self) -> Reply {
+        let failed = self.checks.iter().any(|check| check.verdict == Verdict::Failed);
+        Reply::with_exit(u8::from(failed), self)
+    }
+}
+
+/// The answer where the configuration itself is broken: nothing else can be checked then.
+pub fn broken_config(errors: &ConfigErrors) -> Reply {
+    let mut checks = Checks::default();
+    for error in &errors.0 {
+        checks.add("weir.toml", Verdict::Failed, error.to_string());
+    }
+    checks.reply()
+}
+
+pub(super) async fn answer(
+    host: &Arc<Host>,
+    offline: bool,
+    caller: &Caller,
+) -> Result<Reply, Failure> {
+    let mut checks = Checks::default();
+    configuration(host, caller.running, &mut checks);
+    connectors(host, &mut checks);
+    let mut ready = Vec::new();
+    for (name, state) in host.connections.all() {
+        let what = format!("connection {name}");
+        match state {
+            Ok(connection) => {
+                checks.add(what, Verdict::Ok, introduce(&connection));
+                ready.push(connection);
+            }
+            Err(why) => checks.add(what, Verdict::Failed, why),
+        }
+    }
+    if host.config.connections.is_empty() {
+        checks.add("connections", Verdict::Note, "none is configured: add [connection.NAME]");
+    }
+    if !offline {
+        calls(host, ready, &mut checks).await?;
+    }
+    Ok(checks.reply())
+}
+
+fn configuration(host: &Host, running: bool, checks: &mut Checks) {
+    let file = host.config.source.file();
+    let name = file.display().to_string();
+    checks.add(
+        &name,
+        Verdict::Ok,
+        format!(
+            "{} connections, {} sinks",
+            host.config.connections.len(),
+            host.config.sinks.len()
+        ),
+    );
+    for warning in &host.config.warnings {
+        checks.add(&name, Verdict::Note, warning.to_string());
+    }
+    if running && config::load(file).is_ok_and(|now| differs(&now, &host.config)) {
+        checks.add(
+            &name,
+            Verdict::Note,
+            "it has changed since the running weir started, which answers here: restart that to use it",
+        );
+    }
+}
+
+fn differs(a: &Config, b: &Config) -> bool {
+    a.host != b.host || a.connections != b.connections || a.sinks != b.sinks
+}
+
+fn connectors(host: &Host, checks: &mut Checks) {
+    for file in host.catalogue.files() {
+        let what = file.path.display().to_string();
+        match (file.error, file.name) {
+            (Some(error), _) => {
+                // The error mostly begins with the file's name already.
+                let detail = error.strip_prefix(&format!("{what}: ")).unwrap_or(&error);
+                checks.add(what, Verdict::Failed, detail);
+            }
+            (None, name) => {
+                let connector = name.and_then(|name| host.catalogue.get(&name));
+                let detail = connector.map_or_else(String::new, |connector| {
+                    let about = connector.descriptor();
+                    format!("{} {}", about.name, about.version)
+                });
+                checks.add(what, Verdict::Ok, detail);
+            }
+        }
+    }
+}
+
+/// `connector github, streams issues, events, 4 units`
+fn introduce(connection: &Connection) -> String {
+    let streams: Vec<&str> = connection.streams.keys().map(String::as_str).collect();
+    format!(
+        "connector {}, {}",
+        connection.connector.name(),
+        if streams.is_empty() {
+            "no stream is enabled".to_owned()
+        } else {
+            format!("streams: {}", streams.join(", "))
+        }
+    )
+}
+
+async fn calls(
+    host: &Arc<Host>,
+    ready: Vec<Arc<Connection>>,
+    checks: &mut Checks,
+) -> Result<(), Failure> {
+    let mut first = first_units(host)?;
+    let mut waiting = ready.into_iter();
+    let mut probes = JoinSet::new();
+    let mut found = Vec::new();
+    loop {
+        while probes.len() < CALLS
+            && let Some(connection) = waiting.next()
+        {
+            let Some(unit) = first.remove(&connection.name) else {
+                continue;
+            };
+            let host = host.clone();
+            probes.spawn(async move {
+                let probed = probe(&host, unit).await;
+                (connection.name.clone(), probed)
+            });
+        }
+        match probes.join_next().await {
+            Some(Ok((name, probed))) => found.push((name, probed?)),
+            Some(Err(error)) => {
+                // A panic: the log has it, and the connection is told of below as not called.
+                tracing::error!(%error, "a check broke down; this is a fault of weir");
+            }
+            None => break,
+        }
+    }
+    found.sort_by(|(a, _), (b, _)| a.cmp(b));
+    for (name, probed) in found {
+        let what = format!("call {name}");
+        match probed {
+            Probed::Good { unit, detail } => {
+                checks.add(what, Verdict::Ok, format!("{unit}: {detail}"));
+            }
+            Probed::Waits { unit, why } => {
+                checks.add(what, Verdict::Note, format!("{unit}: not called, {why}"));
+            }
+            Probed::Bad { unit, detail } => {
+                checks.add(what, Verdict::Failed, format!("{unit}: {detail}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The first unit of each connection among those that are polled.
+fn first_units(host: &Host) -> Result<std::collections::BTreeMap<String, UnitId>, Failure> {
+    let mut first = std::collections::BTreeMap::new();
+    host.store.for_each_unit(&mut |unit| {
+        if host.scheduler.queue().contains(unit.id) {
+            first.entry(unit.key.connection).or_insert(unit.id);
+        }
+    })?;
+    Ok(first)
+}
+
+pub(super) fn render(answer: &Checks) -> String {
+    let mut text = String::new();
+    for check in &answer.checks {
+        let verdict = match check.verdict {
+            Verdict::Ok => "ok    ",
+            Verdict::Note => "note  ",
+            Verdict::Failed => "FAILED",
+        };
+        text.push_str(&format!("{verdict} {}", check.what));
+        if !check.detail.is_empty() {
+            // An error of the configuration names its file itself.
+            let detail = check.detail.strip_prefix(&format!("{}:", check.what));
+            match detail {
+                Some(rest) => text.push_str(&format!(":{rest}")),
+                None => text.push_str(&format!(": {}", check.detail)),
+            }
+        }
+        text.push('\n');
+    }
+    let failed = answer.checks.iter().filter(|check| check.verdict == Verdict::Failed).count();
+    if failed > 0 {
+        text.push_str(&format!("{failed} of {} checks failed\n", answer.checks.len()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_failure_fails_the_whole_and_is_counted() {
+        let mut checks = Checks::default();
+        checks.add("weir.toml", Verdict::Ok, "1 connections, 1 sinks");
+        checks.add("weir.toml", Verdict::Note, "weir.toml:3: unwise");
+        checks.add("connection shop", Verdict::Failed, "no connector `shopp`");
+        assert_eq!(
+            render(&checks),
+            "ok     weir.toml: 1 connections, 1 sinks\n\
+             note   weir.toml:3: unwise\n\
+             FAILED connection shop: no connector `shopp`\n\
+             1 of 3 checks failed\n"
+        );
+        assert_eq!(checks.reply().exit, 1);
+        let mut notes = Checks::default();
+        notes.add("weir.toml", Verdict::Note, "");
+        assert_eq!(notes.reply().exit, 0);
+    }
+}
