@@ -1,8 +1,10 @@
 //! When which unit is polled, and that it is polled by one at a time.
 //!
 //! Promises:
-//! - A unit is never polled twice at once, whoever asks: the queue holds one place for it. Each poll has a ticket
-//!   that is higher than any before it, over restarts too, and the store refuses the commits of an older one.
+//! - A unit is never polled twice at once, whoever asks: the queue holds one place and one lease for it. A lease
+//!   without a sign of life runs out. Each has a ticket that is higher than any before it, over restarts too, and the
+//!   store refuses the commits of an older one. (The store's file lock makes this process the only holder of leases,
+//!   so they need not be stored: a crash ends them all.)
 //! - No thread, slot or call is held by a unit that waits.
 //! - Due times are stored by wall time and waited for by monotonic time: a clock that is set back or forward makes no
 //!   poll late or early.
@@ -11,7 +13,7 @@
 
 mod queue;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,13 +22,15 @@ use weir_rules::model::{Reason, Timestamp};
 
 use crate::host::Host;
 use crate::poll::{Job, Outcome, Report, poll};
-use crate::store::{Ticket, UnitId};
+use crate::store::UnitId;
 
 pub use queue::{Asked, Queue, Turn};
 
 /// How long a unit rests after its poll panicked, in ms.
 const AFTER_PANIC: i64 = 60_000;
-/// How often the outbox is measured.
+/// How much longer than one call a lease lasts: for the connector, the store and a busy machine.
+const LEASE_SPARE: Duration = Duration::from_secs(60);
+/// How often the outbox is measured, and lost polls are looked for.
 const MEASURE: Duration = Duration::from_secs(1);
 
 /// The due queue, and what runs it.
@@ -35,20 +39,21 @@ pub struct Scheduler {
     wake: Notify,
     /// Polls end; whoever waits for all of them to have ended looks again.
     ended: Notify,
-    tickets: AtomicU64,
     outbox_full: AtomicBool,
 }
 
 impl Scheduler {
     /// A scheduler without units. `now` is this machine's time: tickets grow from it, so that they are higher than those
-    /// of any earlier run.
-    pub fn new(now: Timestamp) -> Scheduler {
+    /// of any earlier run. `call` is the longest that one call may take: a poll gives a sign of life after each.
+    pub fn new(now: Timestamp, call: Duration) -> Scheduler {
         Scheduler {
-            queue: Mutex::default(),
+            // A thousand polls of a unit a millisecond would be needed to outrun the clock.
+            queue: Mutex::new(Queue::new(
+                call.saturating_add(LEASE_SPARE),
+                now.max(0).unsigned_abs().saturating_mul(1_000),
+            )),
             wake: Notify::new(),
             ended: Notify::new(),
-            // A thousand polls a millisecond would be needed to outrun the clock.
-            tickets: AtomicU64::new(now.max(0).unsigned_abs().saturating_mul(1_000)),
             outbox_full: AtomicBool::new(false),
         }
     }
@@ -76,8 +81,9 @@ impl Scheduler {
         self.outbox_full.load(Ordering::Relaxed)
     }
 
-    fn ticket(&self) -> Ticket {
-        Ticket(self.tickets.fetch_add(1, Ordering::Relaxed))
+    /// A poll gives a sign of life.
+    pub fn heartbeat(&self, job: &Job, now: Duration) {
+        self.queue().heartbeat(job.unit, job.ticket, now);
     }
 }
 
@@ -122,10 +128,10 @@ fn start_turns(host: &Arc<Host>, slots: &Arc<Semaphore>) {
         };
         let host = host.clone();
         tokio::spawn(async move {
-            let unit = turn.unit;
+            let (unit, ticket) = (turn.unit, turn.ticket);
             let report = run_turn(&host, turn).await;
             let due = report.due.map(|due| on_monotonic(&host, due));
-            host.scheduler.queue().finished(unit, due, &report);
+            host.scheduler.queue().finished(unit, ticket, due, &report);
             drop(slot);
             host.scheduler.wake();
             host.scheduler.ended.notify_waiters();
@@ -139,7 +145,7 @@ async fn run_turn(host: &Arc<Host>, turn: Turn) -> Report {
     let job = Job {
         unit: turn.unit,
         reason: turn.reason,
-        ticket: host.scheduler.ticket(),
+        ticket: turn.ticket,
         intended: wall.saturating_sub(late),
     };
     let poller = host.clone();
@@ -164,7 +170,7 @@ pub fn on_monotonic(host: &Host, due: Timestamp) -> Duration {
         .saturating_add(Duration::from_millis(wait))
 }
 
-/// Keeps an eye on what waits for the sinks.
+/// Keeps an eye on what waits for the sinks, and on polls that are lost.
 async fn measure_outbox(host: Arc<Host>) {
     loop {
         if let Ok(size) = host.store.outbox_size() {
@@ -182,6 +188,21 @@ async fn measure_outbox(host: Arc<Host>) {
                 host.scheduler.wake();
             }
         }
+        give_up_lost(&host);
         host.clock.sleep(MEASURE).await;
+    }
+}
+
+/// Polls that gave no sign of life are given up.
+fn give_up_lost(host: &Host) {
+    let report = Report {
+        outcome: Outcome::Failed,
+        message: Some("the poll gave no sign of life and was given up".to_owned()),
+        ..Report::default()
+    };
+    let lost = host.scheduler.queue().expire(host.clock.monotonic(), &report);
+    for unit in lost {
+        tracing::error!(unit = unit.0, "a poll gave no sign of life; its unit is polled again");
+        host.scheduler.wake();
     }
 }

@@ -1,27 +1,31 @@
 //! The due queue: which unit is polled next.
 //!
-//! A pure structure over monotonic time. It holds for every unit at most one place in line and at most one poll
-//! in flight, whoever asked: the schedule, a person, a backfill. A person's request goes first; a second request
-//! for a unit that is being polled joins that poll. Units of a connection that is at its limit of calls in flight
-//! stand aside until one of its polls has ended, and keep their turn.
+//! A pure structure over monotonic time. It holds for every unit at most one place in line and at most one lease,
+//! whoever asked: the schedule, a person, a backfill. A person's request goes first; a second request for a unit
+//! that is being polled joins that poll. Units of a connection that is at its limit of calls in flight stand aside
+//! until one of its polls has ended, and keep their turn. A poll that gives no sign of life for the length of a lease
+//! is given up: its unit takes its place again, and what the lost poll may still bring is refused by its ticket.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use weir_rules::lease::Lease;
 use weir_rules::model::Reason;
 
 use crate::poll::Report;
-use crate::store::UnitId;
+use crate::store::{Ticket, UnitId};
 
 /// Someone who waits for a poll's report.
-pub type Waiter = oneshot::Sender<Report>;
+type Waiter = oneshot::Sender<Report>;
 
 /// A unit that is to be polled now.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Turn {
     /// The unit.
     pub unit: UnitId,
+    /// The lease under which it is polled.
+    pub ticket: Ticket,
     /// Who asked.
     pub reason: Reason,
     /// How long it has been due, by the monotonic clock.
@@ -40,20 +44,24 @@ pub enum Asked {
 }
 
 /// All units, and when each is due.
-#[derive(Default)]
 pub struct Queue {
     slots: HashMap<UnitId, Slot>,
     due: BTreeSet<(Duration, UnitId)>,
     asked: VecDeque<UnitId>,
     connections: HashMap<u32, Connection>,
-    running: usize,
+    /// Units whose lease is held.
+    running: HashSet<UnitId>,
+    /// How long a lease lasts without a sign of life.
+    lease: Duration,
+    /// Tickets are higher than this.
+    tickets: u64,
 }
 
 struct Slot {
     connection: u32,
     due: Option<Duration>,
     ask: Option<Reason>,
-    running: bool,
+    lease: Lease,
     /// Removed from the configuration while its poll runs.
     leaving: bool,
     waiters: Vec<Waiter>,
@@ -77,6 +85,19 @@ impl Default for Connection {
 }
 
 impl Queue {
+    /// A queue without units. Leases last that long without a sign of life; tickets are higher than `tickets`.
+    pub fn new(lease: Duration, tickets: u64) -> Queue {
+        Queue {
+            slots: HashMap::new(),
+            due: BTreeSet::new(),
+            asked: VecDeque::new(),
+            connections: HashMap::new(),
+            running: HashSet::new(),
+            lease,
+            tickets,
+        }
+    }
+
     /// Polls that one connection may have in flight.
     pub fn limit(&mut self, connection: u32, polls: usize) {
         self.connections.entry(connection).or_default().limit = polls.max(1);
@@ -89,12 +110,15 @@ impl Queue {
             connection,
             due: None,
             ask: None,
-            running: false,
+            lease: Lease {
+                ticket: self.tickets,
+                holder: None,
+            },
             leaving: false,
             waiters: Vec::new(),
         });
         slot.leaving = false;
-        if slot.running {
+        if slot.lease.holder.is_some() {
             return;
         }
         if let Some(old) = slot.due.take() {
@@ -116,7 +140,7 @@ impl Queue {
         let Some(slot) = self.slots.get_mut(&unit) else {
             return;
         };
-        if slot.running {
+        if slot.lease.holder.is_some() {
             slot.leaving = true;
             return;
         }
@@ -147,7 +171,7 @@ impl Queue {
             return Asked::Unknown;
         };
         slot.waiters.extend(waiter);
-        if slot.running {
+        if slot.lease.holder.is_some() {
             // A poll of another kind does not do what was asked for, so it runs right after.
             if reason == Reason::Resync {
                 slot.ask = Some(reason);
@@ -172,7 +196,7 @@ impl Queue {
     /// The next unit whose turn it is, if any.
     pub fn next(&mut self, now: Duration) -> Option<Turn> {
         while let Some(unit) = self.asked.pop_front() {
-            if self.slots.get(&unit).is_some_and(|slot| slot.ask.is_some() && !slot.running)
+            if self.slots.get(&unit).is_some_and(|slot| slot.ask.is_some() && !slot.lease.holder.is_some())
                 && let Some(turn) = self.begin(unit, now)
             {
                 return Some(turn);
@@ -198,25 +222,36 @@ impl Queue {
             home.aside.insert((slot.ask.is_none(), due, unit), ());
             return None;
         }
+        let ticket = slot.lease.take("", ms(now), length(self.lease)).ok()?;
         home.running += 1;
-        self.running += 1;
-        slot.running = true;
+        self.running.insert(unit);
         self.due.remove(&(due, unit));
         slot.due = None;
         Some(Turn {
             unit,
+            ticket: Ticket(ticket),
             reason: slot.ask.take().unwrap_or(Reason::Schedule),
             late: now.saturating_sub(due),
         })
     }
 
     /// A poll has ended: everyone who waited for it gets the report, and the unit takes its next place in line.
-    pub fn finished(&mut self, unit: UnitId, due: Option<Duration>, report: &Report) {
+    ///
+    /// The end of a poll whose lease was lost says nothing.
+    pub fn finished(
+        &mut self,
+        unit: UnitId,
+        ticket: Ticket,
+        due: Option<Duration>,
+        report: &Report,
+    ) {
         let Some(slot) = self.slots.get_mut(&unit) else {
             return;
         };
-        slot.running = false;
-        self.running = self.running.saturating_sub(1);
+        if slot.lease.release(ticket.0).is_err() {
+            return;
+        }
+        self.running.remove(&unit);
         let connection = slot.connection;
         if let Some(home) = self.connections.get_mut(&connection) {
             home.running = home.running.saturating_sub(1);
@@ -237,6 +272,32 @@ impl Queue {
             self.due.insert((due, unit));
         }
         self.readmit(connection);
+    }
+
+    /// A poll gives a sign of life.
+    pub fn heartbeat(&mut self, unit: UnitId, ticket: Ticket, now: Duration) {
+        let length = length(self.lease);
+        if let Some(slot) = self.slots.get_mut(&unit) {
+            // A lease that is lost already is found out by the store.
+            let _ = slot.lease.heartbeat(ticket.0, ms(now), length);
+        }
+    }
+
+    /// Gives up polls that gave no sign of life: their units are due now.
+    pub fn expire(&mut self, now: Duration, report: &Report) -> Vec<UnitId> {
+        let lost: Vec<(UnitId, Ticket)> = self
+            .running
+            .iter()
+            .filter_map(|unit| {
+                let lease = &self.slots.get(unit)?.lease;
+                let held_until = lease.holder.as_ref()?.until;
+                (held_until <= ms(now)).then_some((*unit, Ticket(lease.ticket)))
+            })
+            .collect();
+        for (unit, ticket) in &lost {
+            self.finished(*unit, *ticket, Some(now), report);
+        }
+        lost.into_iter().map(|(unit, _)| unit).collect()
     }
 
     /// Lets units that stood aside back in line, as many as there is room for.
@@ -268,12 +329,12 @@ impl Queue {
 
     /// Polls in flight.
     pub fn running(&self) -> usize {
-        self.running
+        self.running.len()
     }
 
     /// Is a poll of this unit in flight?
     pub fn is_running(&self, unit: UnitId) -> bool {
-        self.slots.get(&unit).is_some_and(|slot| slot.running)
+        self.slots.get(&unit).is_some_and(|slot| slot.lease.holder.is_some())
     }
 
     /// How long the longest-waiting unit has been due: the first sign of a host that does not keep up.
@@ -291,6 +352,14 @@ impl Queue {
     }
 }
 
+fn ms(moment: Duration) -> i64 {
+    i64::try_from(moment.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn length(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -302,11 +371,17 @@ mod tests {
     }
 
     fn queue(units: &[(u64, u64)]) -> Queue {
-        let mut queue = Queue::default();
+        let mut queue = Queue::new(S(60), 0);
         for (unit, due) in units {
             queue.place(UnitId(*unit), 0, Some(S(*due)));
         }
         queue
+    }
+
+    fn finished(queue: &mut Queue, unit: u64, due: Option<Duration>, report: &Report) {
+        let unit = UnitId(unit);
+        let ticket = Ticket(queue.slots[&unit].lease.ticket);
+        queue.finished(unit, ticket, due, report);
     }
 
     fn next(queue: &mut Queue, now: u64) -> Option<u64> {
@@ -329,7 +404,7 @@ mod tests {
         assert_eq!(next(&mut queue, 1), Some(1));
         queue.place(UnitId(1), 0, Some(S(2)));
         assert_eq!(next(&mut queue, 60), None);
-        queue.finished(UnitId(1), Some(S(70)), &report());
+        finished(&mut queue, 1, Some(S(70)), &report());
         assert_eq!(next(&mut queue, 70), Some(1));
     }
 
@@ -345,7 +420,7 @@ mod tests {
             })
             .collect();
         assert_eq!(next(&mut queue, 1), None);
-        queue.finished(UnitId(1), None, &report());
+        finished(&mut queue, 1, None, &report());
         for mut waiter in waiters {
             assert!(waiter.try_recv().is_ok());
         }
@@ -358,11 +433,11 @@ mod tests {
         assert_eq!(next(&mut queue, 0), Some(1));
         let (sender, mut receiver) = oneshot::channel();
         assert_eq!(queue.ask(UnitId(1), Reason::Resync, Some(sender)), Asked::Queued);
-        queue.finished(UnitId(1), Some(S(100)), &report());
+        finished(&mut queue, 1, Some(S(100)), &report());
         assert!(receiver.try_recv().is_err());
         let turn = queue.next(S(1)).expect("the resync's turn");
         assert_eq!(turn.reason, Reason::Resync);
-        queue.finished(UnitId(1), Some(S(100)), &report());
+        finished(&mut queue, 1, Some(S(100)), &report());
         assert!(receiver.try_recv().is_ok());
         assert_eq!(next(&mut queue, 50), None, "and the unit keeps one place in line");
     }
@@ -385,7 +460,7 @@ mod tests {
         assert_eq!(next(&mut queue, 10), Some(4), "another connection goes on");
         assert_eq!(next(&mut queue, 10), None);
         assert_eq!(queue.oldest_due(S(10)), S(9));
-        queue.finished(UnitId(1), None, &report());
+        finished(&mut queue, 1, None, &report());
         assert_eq!(next(&mut queue, 10), Some(2), "in the order of their turns");
         assert_eq!(next(&mut queue, 10), None);
     }
@@ -396,9 +471,23 @@ mod tests {
         assert_eq!(next(&mut queue, 0), Some(1));
         queue.remove(UnitId(1));
         queue.remove(UnitId(2));
-        queue.finished(UnitId(1), Some(S(5)), &report());
+        finished(&mut queue, 1, Some(S(5)), &report());
         assert_eq!(next(&mut queue, 100), None);
         assert!(!queue.contains(UnitId(1)));
         assert_eq!(queue.running(), 0);
+    }
+
+    #[test]
+    fn a_lost_poll_is_given_up_and_its_end_says_nothing() {
+        let mut queue = queue(&[(1, 0)]);
+        let lost = queue.next(S(0)).expect("its turn");
+        queue.heartbeat(UnitId(1), lost.ticket, S(30));
+        assert!(queue.expire(S(60), &report()).is_empty(), "it gave a sign of life");
+        assert_eq!(queue.expire(S(90), &report()), [UnitId(1)]);
+        let again = queue.next(S(90)).expect("its turn again");
+        assert!(again.ticket > lost.ticket);
+        queue.finished(UnitId(1), lost.ticket, Some(S(91)), &report());
+        assert!(queue.is_running(UnitId(1)), "the end of the lost poll is not the end of this one");
+        assert_eq!(next(&mut queue, 1_000), None);
     }
 }
