@@ -8,6 +8,7 @@
 //! A line is a **duplicate** when its key was there before, or when its content is that of the line before it of the
 //! same record, whatever its key.
 
+mod examine;
 mod line;
 mod verdict;
 
@@ -17,10 +18,11 @@ use std::io::BufRead;
 use serde_json::value::RawValue;
 
 pub use line::{Delivered, Op};
-pub use verdict::{Loss, Misplaced, Tally, Verdict, Wrong};
+pub use verdict::{Duplicate, Loss, Tally, Verdict, Wrong};
 
 use crate::ledger::{History, Ledger};
 use crate::world::Version;
+use examine::{Seen, examine};
 
 /// What the poller promised.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,7 +95,7 @@ pub struct Judge {
     keys: HashMap<String, u64>,
     /// By `vendor/collection`, then record id.
     units: BTreeMap<String, HashMap<String, Vec<Entry>>>,
-    duplicates: BTreeMap<String, Vec<Misplaced>>,
+    duplicates: BTreeMap<String, Vec<Duplicate>>,
     repeats: u64,
 }
 
@@ -103,6 +105,9 @@ struct Entry {
     line: u64,
     revision: u64,
     op: Op,
+    key: String,
+    /// Its key was there before.
+    is_duplicate: bool,
     data: Box<RawValue>,
 }
 
@@ -153,34 +158,26 @@ impl Judge {
             .or_default()
             .entry(line.id.clone())
             .or_default();
-        let before = entries.last();
-        let same_content = before.is_some_and(|before| before.data.get() == line.data.get());
-        if let Some(first) = self.keys.get(&line.key) {
-            let earlier = entries.iter().find(|entry| entry.line == *first);
+        let first = self.keys.get(&line.key).copied();
+        if let Some(first) = first {
+            let earlier = entries.iter().find(|entry| entry.line == first);
             let is_repeat = earlier.is_some_and(|earlier| earlier.data.get() == line.data.get());
             if is_repeat && self.options.repeats_allowed {
                 self.repeats += 1;
                 return;
             }
-            let duplicate = Misplaced::new(
-                self.lines,
-                &line,
-                format!("its key was there on line {first}"),
-            );
+            let reason = format!("its key was there on line {first}");
+            let duplicate = Duplicate::new(self.lines, &line.id, &line.key, reason);
             self.duplicates.entry(unit).or_default().push(duplicate);
         } else {
-            if same_content {
-                let before = before.map_or(0, |before| before.line);
-                let duplicate =
-                    Misplaced::new(self.lines, &line, format!("the content of line {before}"));
-                self.duplicates.entry(unit).or_default().push(duplicate);
-            }
             self.keys.insert(line.key.clone(), self.lines);
         }
         entries.push(Entry {
             line: self.lines,
             revision: line.revision,
             op: line.op,
+            key: line.key,
+            is_duplicate: first.is_some(),
             data: line.data,
         });
     }
@@ -301,102 +298,6 @@ impl Judge {
         let reach = reach.div_euclid(history.granularity_ms) * history.granularity_ms;
         !history.found_by_stamp || at_first_sight || version.stamp >= reach
     }
-}
-
-/// What was delivered of one collection.
-#[derive(Debug, Default)]
-struct Seen {
-    versions: HashSet<(u64, u32)>,
-    earliest: HashMap<u64, u32>,
-    latest: HashMap<u64, u32>,
-}
-
-/// Looks at every delivered line of a collection: is it what the vendor showed, and in order?
-fn examine(
-    history: &History,
-    unit: &str,
-    delivered: &HashMap<String, Vec<Entry>>,
-    tally: &mut Tally,
-) -> Seen {
-    let versions: HashMap<(u64, u32), &Version> = history
-        .versions
-        .iter()
-        .map(|version| ((version.record, version.revision), version))
-        .collect();
-    let mut seen = Seen::default();
-    for (id, entries) in delivered {
-        let mut last: Option<(u64, u32)> = None;
-        for entry in entries {
-            tally.lines += 1;
-            tally.updates += u64::from(entry.op == Op::Update);
-            let version = match line::version_of(&entry.data)
-                .and_then(|revision| history.renderer.number(id).map(|record| (record, revision)))
-                .and_then(|key| versions.get(&key))
-            {
-                Some(version) => *version,
-                None => {
-                    let reason = "the vendor never had such a version".to_owned();
-                    tally.wrong.push(Wrong::new(entry.line, unit, id, reason));
-                    continue;
-                }
-            };
-            if !history.renderer.render(version).matches(entry.data.get()) {
-                let reason = format!("not the bytes of revision {}", version.revision);
-                tally.wrong.push(Wrong::new(entry.line, unit, id, reason));
-                continue;
-            }
-            if (entry.op == Op::Delete) != version.deleted {
-                let reason = format!(
-                    "{:?} of a record whose deleted is {}",
-                    entry.op, version.deleted
-                );
-                tally.wrong.push(Wrong::new(entry.line, unit, id, reason));
-            } else if last.is_some()
-                && entry.op == Op::Insert
-                && !seen_deleted(&versions, version.record, last)
-            {
-                let reason = "an insert of a record that was there".to_owned();
-                tally.wrong.push(Wrong::new(entry.line, unit, id, reason));
-            }
-            if let Some((revision, content)) = last
-                && (entry.revision <= revision || version.revision < content)
-            {
-                let reason = format!(
-                    "revision {} with content {} after revision {revision} with content {content}",
-                    entry.revision, version.revision
-                );
-                tally
-                    .out_of_order
-                    .push(Wrong::new(entry.line, unit, id, reason));
-            }
-            last = Some((entry.revision, version.revision));
-            seen.versions.insert((version.record, version.revision));
-            let earliest = seen
-                .earliest
-                .entry(version.record)
-                .or_insert(version.revision);
-            *earliest = version.revision.min(*earliest);
-            seen.latest.insert(version.record, version.revision);
-        }
-    }
-    // The order of a hash map means nothing; the order of lines does.
-    tally.wrong.sort_by_key(|wrong| wrong.line);
-    tally.out_of_order.sort_by_key(|wrong| wrong.line);
-    seen
-}
-
-/// Whether the record was deleted in the version that was delivered last, or has been since: an id that is given
-/// again.
-fn seen_deleted(
-    versions: &HashMap<(u64, u32), &Version>,
-    record: u64,
-    last: Option<(u64, u32)>,
-) -> bool {
-    last.is_some_and(|(_, content)| {
-        versions.values().any(|version| {
-            version.record == record && version.revision >= content && version.deleted
-        })
-    })
 }
 
 #[cfg(test)]

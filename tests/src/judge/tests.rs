@@ -179,6 +179,7 @@ fn a_key_that_comes_twice_is_a_duplicate_unless_repeats_are_allowed() {
     let tally = judged(&ledger, &lines, &options());
     assert_eq!(tally.duplicated.len(), 1);
     assert_eq!(tally.duplicated[0].line, 6);
+    assert!(tally.wrong.is_empty() && tally.out_of_order.is_empty());
     let lenient = JudgeOptions {
         repeats_allowed: true,
         ..options()

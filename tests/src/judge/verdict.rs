@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::line::Delivered;
-
 /// The judgement of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Verdict {
@@ -29,7 +27,7 @@ pub struct Tally {
     /// The others.
     pub lost: Vec<Loss>,
     /// Lines too many.
-    pub duplicated: Vec<Misplaced>,
+    pub duplicated: Vec<Duplicate>,
     /// Lines that are updates.
     pub updates: u64,
     /// Lines out of their record's order.
@@ -61,7 +59,7 @@ pub struct Loss {
 
 /// A line that repeats another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Misplaced {
+pub struct Duplicate {
     /// Which line, from 1 over all that the judge took.
     pub line: u64,
     /// The record.
@@ -72,12 +70,12 @@ pub struct Misplaced {
     pub reason: String,
 }
 
-impl Misplaced {
-    pub(super) fn new(number: u64, line: &Delivered, reason: String) -> Self {
-        Misplaced {
-            line: number,
-            id: line.id.clone(),
-            key: line.key.clone(),
+impl Duplicate {
+    pub(super) fn new(line: u64, id: &str, key: &str, reason: String) -> Self {
+        Duplicate {
+            line,
+            id: id.into(),
+            key: key.into(),
             reason,
         }
     }

@@ -25,6 +25,8 @@ pub(crate) struct SimBody {
 enum Rest {
     /// There is none.
     Nothing,
+    /// The connection ends, once what was handed over is on its way.
+    Flush,
     /// The connection ends.
     Break,
     /// Spaces.
@@ -47,7 +49,7 @@ impl SimBody {
         SimBody {
             pieces: VecDeque::from([sent]),
             left: body.len() as u64 + 1,
-            rest: Rest::Break,
+            rest: Rest::Flush,
         }
     }
 
@@ -67,11 +69,16 @@ impl Body for SimBody {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let piece = match self.pieces.pop_front() {
             Some(piece) => piece,
             None if self.left == 0 || self.rest == Rest::Nothing => return Poll::Ready(None),
+            None if self.rest == Rest::Flush => {
+                self.rest = Rest::Break;
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             None if self.rest == Rest::Break => {
                 return Poll::Ready(Some(Err(io::Error::other("the vendor broke off"))));
             }
