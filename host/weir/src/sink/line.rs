@@ -115,15 +115,14 @@ impl Lines {
             None => head.extend_from_slice(b"null"),
         }
         head.extend_from_slice(br#","id":"#);
-        for part in [
+        let parts = [
             Some(&unit.connection),
             Some(&unit.stream),
             unit.partition.as_ref(),
-        ] {
-            if let Some(part) = part {
-                encoded(part, key);
-                key.push(b'/');
-            }
+        ];
+        for part in parts.into_iter().flatten() {
+            encoded(part, key);
+            key.push(b'/');
         }
         self.unit = Some(unit.clone());
     }

@@ -10,7 +10,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use redb::{Builder, Database, StorageBackend};
+use redb::{Builder, Database, DatabaseError, StorageBackend};
 
 use super::tables;
 use super::trouble::{Trouble, guarded, io_error};
@@ -70,18 +70,20 @@ impl Disk {
                 } else {
                     create(path, cache_bytes)?;
                 }
-                ready(path, || Ok(builder(cache_bytes).open(path)?))
+                look(path, cache_bytes)?;
+                let db = guarded(|| Ok(builder(cache_bytes).open(path)?));
+                ready(path, db.map_err(|trouble| trouble.into_error(path))?)
             }
             Disk::Memory(memory) => {
-                let open = || Ok(builder(cache_bytes).create_with_backend(memory.clone())?);
-                if memory.is_empty() {
-                    let path = self.path();
-                    let db = guarded(open).map_err(|trouble| trouble.into_error(path))?;
-                    guarded(|| tables::migrate(&db, 0))
-                        .map_err(|trouble| trouble.into_error(path))?;
-                    return Ok(db);
+                let path = self.path();
+                let is_new = memory.is_empty();
+                let to_error = |trouble: Trouble| trouble.into_error(path);
+                let db = guarded(|| Ok(builder(cache_bytes).create_with_backend(memory.clone())?))
+                    .map_err(to_error)?;
+                if is_new {
+                    guarded(|| tables::migrate(&db, 0)).map_err(to_error)?;
                 }
-                ready(self.path(), open)
+                ready(path, db)
             }
         }
     }
@@ -93,32 +95,45 @@ fn builder(cache_bytes: usize) -> Builder {
     builder
 }
 
-/// Opens what exists, refuses what this program cannot read, and brings it to the newest schema.
-fn ready(
-    path: &Path,
-    open: impl FnOnce() -> Result<Database, Trouble>,
-) -> Result<Database, StoreError> {
-    let to_error = |trouble: Trouble| trouble.into_error(path);
-    let db = guarded(open).map_err(to_error)?;
-    let supported = tables::newest_schema();
-    match guarded(|| tables::schema(&db)).map_err(to_error)? {
-        Some(found) if found == supported => {}
-        Some(found) if found > supported => {
-            return Err(StoreError::TooNew {
-                path: path.to_path_buf(),
-                found,
-                supported,
-            });
-        }
-        Some(found) => guarded(|| tables::migrate(&db, found)).map_err(to_error)?,
-        None => {
-            return Err(StoreError::Damaged {
-                path: path.to_path_buf(),
-                detail: "it is a database of another program".into(),
-            });
-        }
+/// Refuses what this program cannot read before anything is written: opening for writing leaves traces in a file.
+/// A file that was not closed cleanly cannot be looked at in this way; it is mended when it is opened.
+fn look(path: &Path, cache_bytes: usize) -> Result<(), StoreError> {
+    let schema = guarded(|| {
+        let db = match builder(cache_bytes).open_read_only(path) {
+            Err(DatabaseError::RepairAborted) => return Ok(None),
+            opened => opened?,
+        };
+        tables::schema(&db).map(Some)
+    });
+    match schema {
+        Ok(Some(schema)) => check_schema(path, schema).map(drop),
+        Ok(None) => Ok(()),
+        Err(trouble) => Err(trouble.into_error(path)),
     }
+}
+
+/// Brings an open store to the newest schema.
+fn ready(path: &Path, db: Database) -> Result<Database, StoreError> {
+    let to_error = |trouble: Trouble| trouble.into_error(path);
+    let found = check_schema(path, guarded(|| tables::schema(&db)).map_err(to_error)?)?;
+    guarded(|| tables::migrate(&db, found)).map_err(to_error)?;
     Ok(db)
+}
+
+fn check_schema(path: &Path, schema: Option<u64>) -> Result<u64, StoreError> {
+    let supported = tables::newest_schema();
+    match schema {
+        Some(found) if found <= supported => Ok(found),
+        Some(found) => Err(StoreError::TooNew {
+            path: path.to_path_buf(),
+            found,
+            supported,
+        }),
+        None => Err(StoreError::Damaged {
+            path: path.to_path_buf(),
+            detail: "it is a database of another program".into(),
+        }),
+    }
 }
 
 /// An empty or foreign file is refused before the engine can take it for a place to begin in.

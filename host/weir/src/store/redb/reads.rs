@@ -8,7 +8,7 @@ use redb::{ReadTransaction, ReadableDatabase as _, ReadableTable as _};
 use weir_rules::model::Timestamp;
 
 use super::Shared;
-use super::chunk::{Bad, Chunk, Header};
+use super::chunk::{Bad, Chunk};
 use super::record::{self, Remembered};
 use super::tables::{self, Counters};
 use super::trouble::{Outcome, Trouble, guarded};
@@ -251,10 +251,10 @@ impl Shared {
             while let Some(row) = rows.next() {
                 let (first, value) = row?;
                 let (first, value) = (first.value(), value.value());
-                let end = match (rows.peek(), Header::read(value)) {
-                    (_, Some(header)) => first + u64::from(header.count),
-                    (Some(Ok((next, _))), None) => next.value(),
-                    (_, None) => Counters::read(tx)?.sequence,
+                // Sequences have no holes, so a chunk ends where the next begins, whatever it says itself.
+                let end = match rows.peek() {
+                    Some(Ok((next, _))) => next.value(),
+                    _ => Counters::read(tx)?.sequence,
                 };
                 if end <= from {
                     continue;

@@ -79,7 +79,7 @@ fn create_tables(tx: &WriteTransaction) -> Outcome<()> {
 }
 
 /// The schema of a file; none when nothing has ever been committed to it.
-pub(super) fn schema(db: &redb::Database) -> Outcome<Option<u64>> {
+pub(super) fn schema(db: &impl ReadableDatabase) -> Outcome<Option<u64>> {
     let tx = db.begin_read()?;
     let meta = match tx.open_table(META) {
         Ok(meta) => meta,

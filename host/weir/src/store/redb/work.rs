@@ -397,12 +397,10 @@ impl<'tx> Work<'tx> {
                 }
                 _ => break,
             };
-            let end = match header {
-                Some(header) => first + u64::from(header.count),
-                None => match self.outbox.range(first + 1..)?.next() {
-                    Some(next) => next?.0.value(),
-                    None => self.counters.sequence,
-                },
+            // Sequences have no holes: a chunk ends where the next begins.
+            let end = match self.outbox.range(first + 1..)?.next() {
+                Some(next) => next?.0.value(),
+                None => self.counters.sequence,
             };
             if end > slowest {
                 break;

@@ -1,0 +1,252 @@
+//! The outbox: chunks, sinks at different places, and bytes that do not read.
+
+mod store_support;
+
+use std::path::Path;
+
+use redb::TableDefinition;
+use store_support::*;
+use weir::store::{DeadLetter, OutboxSize, RedbStore, Store, StoreOptions, UnitId};
+
+fn sinks(store: &RedbStore, names: &[&str]) {
+    wait(store.set_sinks(names.iter().map(|name| (*name).to_owned()).collect())).unwrap();
+}
+
+fn put(store: &RedbStore, unit: UnitId, ids: std::ops::Range<u64>) {
+    let records = ids.map(|id| record(&id.to_string(), "A")).collect();
+    wait(store.commit(page(unit, 1, "", records))).unwrap();
+}
+
+fn sequences(store: &RedbStore, sink: &str) -> Vec<u64> {
+    outbox(store, sink)
+        .iter()
+        .map(|entry| entry.sequence)
+        .collect()
+}
+
+fn size(store: &RedbStore) -> (u64, u64) {
+    let size = store.outbox_size().unwrap();
+    (size.entries, size.bytes)
+}
+
+#[test]
+fn each_sink_has_its_own_place_and_the_slowest_keeps_the_entries() {
+    let store = memory();
+    sinks(&store, &["a", "b"]);
+    let orders = unit(&store, "orders");
+    put(&store, orders, 10..14);
+    put(&store, orders, 14..17);
+    let one = record("10", "A").data.as_str().len() as u64;
+    wait(store.delivered("a", 5, Vec::new())).unwrap();
+    assert_eq!(sequences(&store, "a"), [6, 7]);
+    assert_eq!(sequences(&store, "b"), [1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(size(&store), (7, 7 * one));
+    wait(store.delivered("b", 3, Vec::new())).unwrap();
+    assert_eq!(
+        size(&store),
+        (4, 4 * one),
+        "of a page that is half delivered, half waits"
+    );
+    wait(store.delivered("b", 2, Vec::new())).unwrap();
+    assert_eq!(
+        sequences(&store, "b"),
+        [4, 5, 6, 7],
+        "an old acknowledgement takes nothing back"
+    );
+    wait(store.delivered("b", 4, Vec::new())).unwrap();
+    assert_eq!(size(&store), (3, 3 * one));
+    wait(store.delivered("a", 7, Vec::new())).unwrap();
+    wait(store.delivered("b", 99, Vec::new())).unwrap();
+    assert_eq!(store.outbox_size().unwrap(), OutboxSize::default());
+    put(&store, orders, 20..21);
+    assert_eq!(sequences(&store, "b"), [8], "nobody is beyond the end");
+}
+
+#[test]
+fn reading_goes_on_while_an_acknowledgement_is_on_its_way() {
+    let store = memory();
+    sinks(&store, &["a"]);
+    let orders = unit(&store, "orders");
+    put(&store, orders, 0..3);
+    put(&store, orders, 3..5);
+    let batch = store.outbox("a", None, 1).unwrap();
+    assert_eq!(batch.up_to, Some(3));
+    let batch = store.outbox("a", batch.up_to, 1).unwrap();
+    assert_eq!(
+        batch
+            .entries
+            .iter()
+            .map(|entry| entry.sequence)
+            .collect::<Vec<_>>(),
+        [4, 5]
+    );
+    assert_eq!(store.outbox("a", batch.up_to, 1).unwrap().up_to, None);
+    assert_eq!(store.outbox("nobody", None, 1).unwrap().up_to, None);
+}
+
+#[test]
+fn a_new_sink_begins_with_what_is_there_and_a_removed_one_keeps_nothing() {
+    let store = memory();
+    let orders = unit(&store, "orders");
+    put(&store, orders, 0..3);
+    assert_eq!(
+        store.outbox_size().unwrap().entries,
+        3,
+        "without a sink everything waits"
+    );
+    sinks(&store, &["a"]);
+    wait(store.delivered("a", 3, Vec::new())).unwrap();
+    put(&store, orders, 3..5);
+    sinks(&store, &["a", "b"]);
+    assert_eq!(sequences(&store, "b"), [4, 5]);
+    wait(store.delivered("a", 5, Vec::new())).unwrap();
+    assert_eq!(store.outbox_size().unwrap().entries, 2);
+    sinks(&store, &["a"]);
+    assert_eq!(store.outbox_size().unwrap().entries, 0);
+    let before = store.transactions();
+    sinks(&store, &["a"]);
+    assert_eq!(
+        store.transactions(),
+        before,
+        "nothing new costs no transaction"
+    );
+}
+
+#[test]
+fn a_large_page_is_read_in_parts() {
+    let store = memory();
+    sinks(&store, &["a"]);
+    let orders = unit(&store, "orders");
+    let records = (0..1000)
+        .map(|id| record(&id.to_string(), &"x".repeat(400)))
+        .collect();
+    wait(store.commit(page(orders, 1, "", records))).unwrap();
+    let batch = store.outbox("a", None, 1).unwrap();
+    assert!(
+        batch.entries.len() < 400,
+        "{} entries at once",
+        batch.entries.len()
+    );
+    let entries = outbox(&store, "a");
+    assert_eq!(entries.len(), 1000);
+    assert!(
+        entries
+            .iter()
+            .enumerate()
+            .all(|(at, entry)| entry.id == at.to_string())
+    );
+    let huge = "y".repeat(3 << 20);
+    wait(store.commit(page(
+        orders,
+        1,
+        "",
+        vec![record("huge", &huge), record("small", "A")],
+    )))
+    .unwrap();
+    let entries = outbox(&store, "a");
+    assert_eq!(entries.len(), 1002);
+    assert!(entries[1000].data.as_str().len() > 3 << 20);
+}
+
+#[test]
+fn dead_letters_are_kept() {
+    let store = memory();
+    sinks(&store, &["a"]);
+    let orders = unit(&store, "orders");
+    put(&store, orders, 0..3);
+    let letter = DeadLetter {
+        sink: "a".into(),
+        sequence: 2,
+        key: "acme/orders/1/1".into(),
+        error: "400 no such field".into(),
+        line: "{}".into(),
+        at: 7,
+    };
+    wait(store.delivered("a", 1, vec![letter.clone()])).unwrap();
+    assert_eq!(store.dead_letters(9).unwrap(), [letter]);
+    assert_eq!(sequences(&store, "a"), [2, 3]);
+}
+
+/// Changes the bytes of chunks behind the store's back.
+fn damage(path: &Path, change: impl Fn(&mut Vec<u8>)) {
+    const OUTBOX: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("outbox");
+    let db = redb::Database::open(path).unwrap();
+    let tx = db.begin_write().unwrap();
+    {
+        let mut table = tx.open_table(OUTBOX).unwrap();
+        let (first, mut chunk) = {
+            use redb::ReadableTable as _;
+            let (first, chunk) = table.first().unwrap().unwrap();
+            (first.value(), chunk.value().to_vec())
+        };
+        change(&mut chunk);
+        table.insert(first, chunk.as_slice()).unwrap();
+    }
+    tx.commit().unwrap();
+}
+
+fn with_three_pages(directory: &Path) -> std::path::PathBuf {
+    let path = directory.join("weir.redb");
+    let store = RedbStore::open(&path, StoreOptions::default()).unwrap();
+    sinks(&store, &["a"]);
+    let orders = unit(&store, "orders");
+    for first in [0, 3, 6] {
+        put(&store, orders, first..first + 3);
+    }
+    path
+}
+
+#[test]
+fn case_147_a_page_that_does_not_read_does_not_hide_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let whole = with_three_pages(directory.path());
+    let path = directory.path().join("damaged.redb");
+    for change in [
+        (|chunk: &mut Vec<u8>| chunk.clear()) as fn(&mut Vec<u8>),
+        |chunk| chunk[0] = 9,
+        |chunk| chunk.truncate(50),
+        |chunk| chunk.push(0),
+        // More entries than the chunk has room for.
+        |chunk| chunk[17] = 255,
+    ] {
+        std::fs::copy(&whole, &path).unwrap();
+        damage(&path, change);
+        let store = RedbStore::open(&path, StoreOptions::default()).unwrap();
+        let batch = store.outbox("a", None, 1 << 20).unwrap();
+        assert_eq!(batch.unreadable.len(), 1, "{:?}", batch.unreadable);
+        assert_eq!(batch.unreadable[0].sequence, 1);
+        let first_good = batch.entries.first().unwrap().sequence;
+        assert_eq!((first_good, batch.up_to), (4, Some(9)));
+        wait(store.delivered("a", 9, Vec::new())).unwrap();
+        assert_eq!(store.outbox_size().unwrap(), OutboxSize::default());
+    }
+}
+
+#[test]
+fn case_147_an_entry_that_does_not_read_does_not_hide_its_neighbours() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = with_three_pages(directory.path());
+    // The last byte of the last entry's data, and the first entry's operation.
+    damage(&path, |chunk| *chunk.last_mut().unwrap() = 0xff);
+    damage(&path, |chunk| chunk[29 + 16] = 7);
+    let store = RedbStore::open(&path, StoreOptions::default()).unwrap();
+    let batch = store.outbox("a", None, 1 << 20).unwrap();
+    let bad: Vec<_> = batch
+        .unreadable
+        .iter()
+        .map(|bad| (bad.sequence, bad.detail.as_str()))
+        .collect();
+    assert_eq!(
+        bad,
+        [
+            (1, "the entry has the unknown operation 7"),
+            (3, "the entry is not UTF-8")
+        ]
+    );
+    let good: Vec<u64> = batch.entries.iter().map(|entry| entry.sequence).collect();
+    assert_eq!(good, [2, 4, 5, 6, 7, 8, 9]);
+    assert_eq!(
+        batch.entries[0].data.as_str(),
+        record("1", "A").data.as_str()
+    );
+}

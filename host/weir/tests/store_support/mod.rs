@@ -1,0 +1,138 @@
+//! What the store's tests share.
+#![allow(dead_code, missing_docs, unreachable_pub)]
+
+use std::sync::Arc;
+
+use weir::store::{
+    Commit, Conclusion, Durable, MemoryDisk, Op, OutboxEntry, PollRow, PreparedRecord, RecordData,
+    RedbStore, Store, StoreError, StoreOptions, Ticket, UnitId, UnitKey,
+};
+use weir_rules::model::{Reason, Window};
+use weir_rules::unit::UnitState;
+
+pub fn key(stream: &str) -> UnitKey {
+    UnitKey {
+        connection: "acme".into(),
+        stream: stream.into(),
+        partition: None,
+    }
+}
+
+pub fn memory() -> Arc<RedbStore> {
+    RedbStore::in_memory(MemoryDisk::new(), StoreOptions::default()).unwrap()
+}
+
+pub fn wait<T>(durable: Durable<T>) -> Result<T, StoreError> {
+    durable.blocking_recv().unwrap_or(Err(StoreError::Closed))
+}
+
+pub fn unit(store: &RedbStore, stream: &str) -> UnitId {
+    wait(store.ensure_unit(&key(stream))).unwrap().id
+}
+
+/// A record whose content is `content`, and its hash too.
+pub fn record(id: &str, content: &str) -> PreparedRecord {
+    let mut hash = [0; 32];
+    for (place, byte) in hash.iter_mut().zip(content.bytes()) {
+        *place = byte;
+    }
+    PreparedRecord {
+        id: id.into(),
+        hash,
+        updated_at: None,
+        deleted: false,
+        data: RecordData::Text(format!(r#"{{"id":"{id}","content":"{content}"}}"#).into()),
+    }
+}
+
+pub fn deleted(id: &str) -> PreparedRecord {
+    PreparedRecord {
+        deleted: true,
+        ..record(id, "gone")
+    }
+}
+
+pub fn state(cursor: impl ToString) -> UnitState {
+    UnitState {
+        cursor: Some(cursor.to_string()),
+        ..UnitState::default()
+    }
+}
+
+/// A page that sets the unit's cursor and nothing else.
+pub fn page(
+    unit: UnitId,
+    ticket: u64,
+    cursor: impl ToString,
+    records: Vec<PreparedRecord>,
+) -> Commit {
+    let state = state(cursor);
+    Commit {
+        unit,
+        ticket: Ticket(ticket),
+        seen_at: 1_700_000_000_000,
+        records,
+        validators: Vec::new(),
+        budgets: Vec::new(),
+        conclude: Box::new(move |_| Conclusion {
+            state,
+            ..Conclusion::default()
+        }),
+    }
+}
+
+pub fn poll_row(started: i64) -> PollRow {
+    PollRow {
+        unit: UnitId(0),
+        key: key("orders"),
+        reason: Reason::Schedule,
+        window: Window {
+            since: None,
+            until: started,
+        },
+        started,
+        ended: started + 10,
+        outcome: "ok".into(),
+        class: None,
+        code: None,
+        message: None,
+        calls: 1,
+        not_modified: 0,
+        bytes: 0,
+        records: 0,
+        new: 0,
+        changed: 0,
+        unchanged: 0,
+        deleted: 0,
+        full_page: false,
+        latency: 1,
+        interval: 60_000,
+        why: "as configured".into(),
+    }
+}
+
+pub fn cursor(store: &RedbStore, unit: UnitId) -> Option<String> {
+    store.unit(unit).unwrap().unwrap().state.cursor
+}
+
+/// All that waits for a sink.
+pub fn outbox(store: &RedbStore, sink: &str) -> Vec<OutboxEntry> {
+    let mut entries = Vec::new();
+    let mut after = None;
+    loop {
+        let batch = store.outbox(sink, after, 64 << 10).unwrap();
+        assert_eq!(batch.unreadable, []);
+        if batch.up_to.is_none() {
+            return entries;
+        }
+        after = batch.up_to;
+        entries.extend(batch.entries);
+    }
+}
+
+pub fn told(entries: &[OutboxEntry]) -> Vec<(String, u64, Op)> {
+    entries
+        .iter()
+        .map(|entry| (entry.id.clone(), entry.revision, entry.op))
+        .collect()
+}
