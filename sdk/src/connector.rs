@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 
 use crate::bindings::exports::weir::connector::connector::Guest as Contract;
 use crate::bindings::weir::connector::types as wit;
-use crate::{Descriptor, Fault, Page, Reason, Request, Response, Timestamp, Window, codec};
+use crate::{Descriptor, Fault, Page, Reason, Request, Response, Timestamp, Window, codec, log};
 
 /// What differs from vendor to vendor: which request comes next, and what an answer means.
 ///
@@ -95,15 +95,18 @@ pub struct Guest<C>(PhantomData<C>);
 
 impl<C: Connector> Contract for Guest<C> {
     fn describe(config: Option<String>) -> Result<Descriptor, Fault> {
+        log::report_panics();
         let config: Option<C::Config> = config.as_deref().map(codec::read_config).transpose()?;
         C::describe(config.as_ref())
     }
 
     fn partitions(stream: String, config: String) -> Result<Vec<String>, Fault> {
+        log::report_panics();
         C::partitions(&codec::read_config(&config)?, &stream)
     }
 
     fn build_request(task: wit::Task, step: Option<String>) -> Result<Request, Fault> {
+        log::report_panics();
         C::build_request(&Task::<C>::read(task)?, read_step::<C>(step)?)
     }
 
@@ -112,6 +115,7 @@ impl<C: Connector> Contract for Guest<C> {
         step: Option<String>,
         response: Response,
     ) -> Result<wit::Page, Fault> {
+        log::report_panics();
         let page = C::read_response(&Task::<C>::read(task)?, read_step::<C>(step)?, &response)?;
         page.into_contract()
     }

@@ -26,3 +26,9 @@ pub fn info(message: impl AsRef<str>) {
 pub fn warn(message: impl AsRef<str>) {
     write(Level::Warn, message.as_ref());
 }
+
+/// Says in the host's log why a connector panicked; the trap that follows says only that it did.
+pub(crate) fn report_panics() {
+    #[cfg(target_family = "wasm")]
+    std::panic::set_hook(Box::new(|panic| warn(panic.to_string())));
+}

@@ -8,6 +8,7 @@
 //! the rest; the host checks every record in full when it hashes it. A byte order mark before the text is ignored. When an
 //! object has the same key twice the last one counts, here as in the host.
 
+mod block;
 mod error;
 mod plan;
 mod raw;

@@ -1,6 +1,7 @@
 //! Walking over JSON text without building anything.
 
 use super::Error;
+use super::block::{self, Carry, Shape};
 
 /// A place in a text.
 pub(super) struct Scan<'a> {
@@ -149,6 +150,23 @@ impl<'a> Scan<'a> {
     /// From inside a string to after its closing quote.
     #[inline]
     fn string_rest(&mut self) -> Result<(), Error> {
+        while let Some(block) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) {
+            let ends = block::string_ends(block);
+            if ends == 0 {
+                self.at += block::SHORT;
+                continue;
+            }
+            self.at += ends.trailing_zeros() as usize + 1;
+            if self.bytes.get(self.at - 1) == Some(&b'"') {
+                return Ok(());
+            }
+            self.at += 1; // what the backslash escapes
+        }
+        self.string_tail()
+    }
+
+    /// The same, for the last bytes of a text.
+    fn string_tail(&mut self) -> Result<(), Error> {
         loop {
             match self.peek() {
                 Some(b'"') => {
@@ -165,25 +183,57 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// From inside an object or array to after its closing bracket, whatever it holds.
+    /// From inside an object or array to after its closing bracket, whatever it holds: only strings and brackets are
+    /// looked at.
     fn container_rest(&mut self) -> Result<(), Error> {
         let mut depth = 1_usize;
-        while let Some(byte) = self.peek() {
-            self.at += 1;
-            match byte {
-                b'"' => self.string_rest()?,
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => {
-                    depth -= 1;
-                    if depth == 0 {
-                        return Ok(());
-                    }
+        let mut carry = Carry::default();
+        while let Some(rest) = self.bytes.get(self.at..).filter(|rest| !rest.is_empty()) {
+            let padded;
+            let block = match rest.first_chunk() {
+                Some(block) => block,
+                None => {
+                    padded = padded_block(rest);
+                    &padded
                 }
-                _ => {}
+            };
+            let shape = Shape::of(block);
+            let outside = !carry.strings(&shape);
+            let opening = shape.opening & outside;
+            let mut closing = shape.closing & outside;
+            // Deep enough that this block cannot end the container, whatever the order of its brackets?
+            let closes = closing.count_ones() as usize;
+            if closes < depth {
+                depth = depth + opening.count_ones() as usize - closes;
+                self.at += rest.len().min(block::LONG);
+                continue;
             }
+            let mut before = 0_usize;
+            while closing != 0 {
+                let bit = closing.trailing_zeros();
+                let opened = (opening & ((1 << bit) - 1)).count_ones() as usize;
+                before += 1;
+                if depth + opened == before {
+                    self.at += bit as usize + 1;
+                    return Ok(());
+                }
+                closing &= closing - 1;
+            }
+            depth = depth + opening.count_ones() as usize - closes;
+            self.at += rest.len().min(block::LONG);
         }
         Err(self.wanted("a closing bracket"))
     }
+}
+
+/// The last bytes of a text, filled up with spaces.
+fn padded_block(rest: &[u8]) -> [u8; block::LONG] {
+    let mut block = [b' '; block::LONG];
+    block
+        .iter_mut()
+        .zip(rest)
+        .for_each(|(into, byte)| *into = *byte);
+    block
 }
 
 /// Does a text that should be JSON begin like a web page?
