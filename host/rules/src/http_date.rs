@@ -58,12 +58,15 @@ pub fn http_date(text: &str, now: Timestamp) -> Option<Timestamp> {
     let greenwich = text.strip_suffix("UTC").map(|stem| format!("{stem}GMT"));
     let text = greenwich.as_deref().unwrap_or(text);
     if let Some(spelt_out) = with_full_year(text, now) {
-        return strict(&spelt_out);
+        return mail(&spelt_out);
     }
-    strict(text).or_else(|| {
-        let zoned = MAIL_DATE.parse_timestamp(text).ok()?;
-        Some(zoned.as_millisecond())
-    })
+    strict(text).or_else(|| mail(text))
+}
+
+/// The preferred form and what is close to it.
+fn mail(text: &str) -> Option<Timestamp> {
+    let moment = MAIL_DATE.parse_timestamp(text).ok()?;
+    Some(moment.as_millisecond())
 }
 
 fn strict(text: &str) -> Option<Timestamp> {
@@ -71,7 +74,7 @@ fn strict(text: &str) -> Option<Timestamp> {
     i64::try_from(moment.duration_since(UNIX_EPOCH).ok()?.as_millis()).ok()
 }
 
-/// Turns the RFC 850 form, `Sunday, 06-Nov-94 08:49:37 GMT`, into the preferred one.
+/// Turns the RFC 850 form, `Sunday, 06-Nov-94 08:49:37 GMT`, into the preferred one without its weekday.
 fn with_full_year(text: &str, now: Timestamp) -> Option<String> {
     let (_, rest) = text.split_once(", ")?;
     let (date, time) = rest.split_once(' ')?;
@@ -82,8 +85,7 @@ fn with_full_year(text: &str, now: Timestamp) -> Option<String> {
         4 => year.parse().ok()?,
         _ => return None,
     };
-    // The weekday is not compared with the date.
-    Some(format!("Sun, {day} {month} {year:04} {time}"))
+    Some(format!("{day} {month} {year:04} {time}"))
 }
 
 fn full_year(two_digits: u8, now: Timestamp) -> Option<i64> {
@@ -103,7 +105,7 @@ pub fn rfc3339(text: &str) -> Option<Timestamp> {
 
 /// A moment in any form that a header may hold: as [`http_date`], as [`rfc3339`], or as the latter without a
 /// zone, which is then UTC.
-pub fn any(text: &str, now: Timestamp) -> Option<Timestamp> {
+pub fn any_form(text: &str, now: Timestamp) -> Option<Timestamp> {
     http_date(text, now).or_else(|| rfc3339(text)).or_else(|| {
         let text = text.trim();
         // A bare date is taken for the first moment of its day.
@@ -111,4 +113,124 @@ pub fn any(text: &str, now: Timestamp) -> Option<Timestamp> {
         let moment = TimeZone::UTC.to_timestamp(wall).ok()?;
         Some(moment.as_millisecond())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// 2031-03-04T10:00:00Z
+    const NOW: Timestamp = 1_930_384_800_000;
+    /// 1994-11-06T08:49:37Z
+    const RFC_EXAMPLE: Timestamp = 784_111_777_000;
+
+    fn headers(lines: &[(&str, &str)]) -> Vec<(String, String)> {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        lines.iter().map(owned).collect()
+    }
+
+    #[test]
+    fn the_three_forms_of_the_standard() {
+        for text in [
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            "Sunday, 06-Nov-94 08:49:37 GMT",
+            "Sun Nov  6 08:49:37 1994",
+        ] {
+            assert_eq!(http_date(text, NOW), Some(RFC_EXAMPLE), "{text}");
+        }
+    }
+
+    #[test]
+    fn near_misses_that_can_mean_only_one_thing() {
+        for text in [
+            " Sun, 06 Nov 1994 08:49:37 GMT ",
+            "Sun, 6 Nov 1994 08:49:37 GMT",
+            "Sun, 06 Nov 1994 08:49:37 UTC",
+            "Sun, 06 Nov 1994 08:49:37 +0000",
+            "Sun, 06 Nov 1994 09:49:37 +0100",
+            "Sun, 06-Nov-1994 08:49:37 GMT",
+            "Mon, 06 Nov 1994 08:49:37 GMT",
+        ] {
+            assert_eq!(http_date(text, NOW), Some(RFC_EXAMPLE), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_two_digit_year_lies_at_most_fifty_years_ahead() {
+        let year = |two: &str| {
+            let text = format!("Sunday, 06-Nov-{two} 00:00:00 GMT");
+            let moment = jiff::Timestamp::from_millisecond(http_date(&text, NOW).unwrap()).unwrap();
+            TimeZone::UTC.to_datetime(moment).year()
+        };
+        assert_eq!(year("31"), 2031);
+        assert_eq!(year("81"), 2081);
+        assert_eq!(year("82"), 1982);
+        assert_eq!(year("99"), 1999);
+        assert_eq!(year("00"), 2000);
+    }
+
+    #[test]
+    fn what_is_no_date() {
+        for text in [
+            "",
+            "soon",
+            "0",
+            "-1",
+            "1930384800",
+            "Tue, 32 Mar 2031 10:00:00 GMT",
+            "10:00:00",
+        ] {
+            assert_eq!(http_date(text, NOW), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn timestamps_of_any_precision() {
+        assert_eq!(rfc3339("2031-03-04T10:00:00Z"), Some(NOW));
+        assert_eq!(rfc3339("2031-03-04T10:00Z"), Some(NOW));
+        assert_eq!(rfc3339("2031-03-04T11:00+01:00"), Some(NOW));
+        assert_eq!(rfc3339("2031-03-04T10:00:00.000+0000"), Some(NOW));
+        assert_eq!(rfc3339("2031-03-04t10:00:00.1239z"), Some(NOW + 123));
+        assert_eq!(rfc3339("2031-03-04T10:00:00.9606191Z"), Some(NOW + 960));
+        assert_eq!(rfc3339("2031-03-04 10:00:00Z"), Some(NOW));
+        assert_eq!(rfc3339("2031-03-04T10:00:00"), None);
+        assert_eq!(rfc3339("2031-02-30T10:00:00Z"), None);
+        assert_eq!(any_form("2031-03-04T10:00:00", NOW), Some(NOW));
+        assert_eq!(any_form("Tue, 04 Mar 2031 10:00:00 GMT", NOW), Some(NOW));
+        assert_eq!(any_form("tomorrow", NOW), None);
+    }
+
+    #[test]
+    fn the_anchor_is_the_answers_own_date() {
+        let local = NOW + 5_000;
+        let dated = Anchor::of(
+            &headers(&[("DATE", "Tue, 04 Mar 2031 10:00:00 GMT")]),
+            local,
+        );
+        assert_eq!(dated.moment(), NOW);
+        // An illegal zone that is clear, and a date that is none.
+        let utc = Anchor::of(
+            &headers(&[("date", "Tue, 04 Mar 2031 10:00:00 UTC")]),
+            local,
+        );
+        assert_eq!(utc.moment(), NOW);
+        let bad = Anchor::of(&headers(&[("date", "yesterday")]), local);
+        assert_eq!((bad.date, bad.moment()), (None, local));
+        assert_eq!(Anchor::of(&[], local).moment(), local);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in any::<String>(), now in any::<i64>()) {
+            let _ = (http_date(&text, now), rfc3339(&text), any_form(&text, now));
+        }
+
+        #[test]
+        fn what_is_formatted_is_read(seconds in 0_i64..4_102_444_800) {
+            let moment = UNIX_EPOCH + std::time::Duration::from_secs(seconds.unsigned_abs());
+            prop_assert_eq!(http_date(&httpdate::fmt_http_date(moment), NOW), Some(seconds * 1000));
+        }
+    }
 }

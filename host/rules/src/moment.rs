@@ -56,7 +56,7 @@ pub(crate) fn read(text: &str, unit: Unit, now: Timestamp) -> Option<Moment> {
     if let Some(span) = clock_span(text).or_else(|| unit_span(text)) {
         return Some(Moment::In(span));
     }
-    http_date::any(text, now).map(Moment::At)
+    http_date::any_form(text, now).map(Moment::At)
 }
 
 fn number(thousandths: i64, unit: Unit) -> Moment {
@@ -153,4 +153,129 @@ pub(crate) fn unit_span(text: &str) -> Option<i64> {
         rest = tail.trim_start();
     }
     Some(span)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// 2031-03-04T10:00:00Z
+    const NOW: Timestamp = 1_930_384_800_000;
+
+    fn by_magnitude(text: &str) -> Option<Moment> {
+        read(text, Unit::ByMagnitude, NOW)
+    }
+
+    #[test]
+    fn the_magnitude_of_a_number_decides() {
+        assert_eq!(by_magnitude("30"), Some(Moment::In(30_000)));
+        assert_eq!(by_magnitude("7.550697"), Some(Moment::In(7551)));
+        assert_eq!(by_magnitude("10.000"), Some(Moment::In(10_000)));
+        assert_eq!(by_magnitude("999999999"), Some(Moment::In(999_999_999_000)));
+        assert_eq!(by_magnitude("1930384860"), Some(Moment::At(NOW + 60_000)));
+        assert_eq!(by_magnitude("1930384800.143"), Some(Moment::At(NOW + 143)));
+        assert_eq!(
+            by_magnitude("1930384860000"),
+            Some(Moment::At(NOW + 60_000))
+        );
+        assert_eq!(
+            by_magnitude("1930384860000001"),
+            Some(Moment::At(NOW + 60_001))
+        );
+        assert_eq!(by_magnitude("-5"), Some(Moment::In(-5000)));
+        assert_eq!(by_magnitude("\"30\""), Some(Moment::In(30_000)));
+    }
+
+    #[test]
+    fn a_name_in_milliseconds_counts_in_them() {
+        let read = |text| super::read(text, Unit::Milliseconds, NOW);
+        assert_eq!(read("27928"), Some(Moment::In(27_928)));
+        assert_eq!(read("0.5"), Some(Moment::In(1)));
+        assert_eq!(read("1930384860000"), Some(Moment::At(NOW + 60_000)));
+        assert_eq!(read("00:00:00.033"), Some(Moment::In(33)));
+    }
+
+    #[test]
+    fn spans_with_units() {
+        for (text, ms) in [
+            ("6m0s", 360_000),
+            ("8.64s", 8640),
+            ("120ms", 120),
+            ("0s", 0),
+            ("1h2m3s", 3_723_000),
+            ("1.5 hours", 5_400_000),
+            ("5 minutes", 300_000),
+            ("2d", 172_800_000),
+            ("1500us", 2),
+            ("1:30", 90_000),
+            ("01:00:00", 3_600_000),
+        ] {
+            assert_eq!(by_magnitude(text), Some(Moment::In(ms)), "{text}");
+        }
+    }
+
+    #[test]
+    fn dates() {
+        for text in [
+            "Tue, 04 Mar 2031 10:01:00 GMT",
+            "2031-03-04T10:01Z",
+            "2031-03-04T10:01:00.0000000Z",
+        ] {
+            assert_eq!(by_magnitude(text), Some(Moment::At(NOW + 60_000)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_time() {
+        for text in [
+            "",
+            " ",
+            "soon",
+            "1e5",
+            "0x10",
+            "--1",
+            "1.",
+            ".5",
+            "5 parsecs",
+            "s",
+            "1:60:00",
+            "99:99",
+            "1:2:3:4",
+            "99999999999999999999",
+            "NaN",
+            "inf",
+        ] {
+            assert_eq!(by_magnitude(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_believed_beyond_the_horizon() {
+        let horizon = i64::try_from(HORIZON).unwrap();
+        assert_eq!(Moment::In(horizon).from(NOW), Some(horizon));
+        assert_eq!(Moment::In(horizon + 1).from(NOW), None);
+        assert_eq!(Moment::At(i64::MAX).from(NOW), None);
+        assert_eq!(Moment::At(NOW - 5000).from(NOW), Some(-5000));
+        assert_eq!(Moment::At(i64::MIN).from(i64::MAX), Some(i64::MIN));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in any::<String>(), near in "[-+]?[0-9]{0,22}[.:]?[0-9]{0,8} ?[a-zµ]{0,3}") {
+            for text in [text, near] {
+                let _ = (by_magnitude(&text), read(&text, Unit::Milliseconds, NOW));
+            }
+        }
+
+        #[test]
+        fn a_decimal_number_is_never_rounded_down(whole in 0_u32..1_000_000, fraction in "[0-9]{1,9}") {
+            let text = format!("{whole}.{fraction}");
+            let exact: f64 = text.parse().unwrap();
+            let Some(Moment::In(ms)) = by_magnitude(&text) else { panic!("{text}") };
+            prop_assert!(ms as f64 >= exact * 1000.0 - 1e-3, "{ms} for {text}");
+            prop_assert!((ms as f64) < exact * 1000.0 + 1.0 + 1e-3, "{ms} for {text}");
+        }
+    }
 }

@@ -21,7 +21,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The tree for a stream's pointers.
+    /// The tree for a stream's pointers; no required one is given twice.
     pub(super) fn tree(volatile: &[String], required: &[String]) -> Result<Self, PointerError> {
         let mut root = Growing::default();
         for pointer in volatile {
@@ -36,8 +36,7 @@ impl Place {
             for token in json_pointer::tokens(pointer)? {
                 place = place.children.entry(token).or_default();
             }
-            // A pointer given twice is one demand: the first number stands for both.
-            place.required.get_or_insert(number);
+            place.required = Some(number);
         }
         root.spread();
         Ok(root.settle())

@@ -85,6 +85,8 @@ struct Scratch {
 /// Where one member of an object lies in the canonical form.
 #[derive(Clone, Copy, Debug)]
 struct Member {
+    /// The key's first bytes, big-endian and filled up with zeros: most pairs of keys differ there.
+    prefix: u64,
     start: usize,
     key_end: usize,
     end: usize,
@@ -98,9 +100,15 @@ impl Digester {
     /// # Errors
     /// [`PointerError`] for a pointer that is not one, or that would leave out the whole record.
     pub fn new(volatile: &[String], required: &[String]) -> Result<Self, PointerError> {
+        let mut distinct: Vec<String> = Vec::with_capacity(required.len());
+        for pointer in required {
+            if !distinct.contains(pointer) {
+                distinct.push(pointer.clone());
+            }
+        }
         Ok(Self {
-            places: Arc::new(Place::tree(volatile, required)?),
-            required: required.into(),
+            places: Arc::new(Place::tree(volatile, &distinct)?),
+            required: distinct.into(),
             scratch: Scratch::default(),
         })
     }
@@ -254,6 +262,7 @@ impl<'a> Writer<'a, '_> {
             let scratch = &mut *self.scratch;
             let out = &scratch.out;
             let this = Member {
+                prefix: prefix(span(out, start + 1, out.len()), key_end - start - 2),
                 start,
                 key_end,
                 end: out.len(),
@@ -308,9 +317,32 @@ fn span(out: &[u8], start: usize, end: usize) -> &[u8] {
     out.get(start..end).unwrap_or_default()
 }
 
+/// The first eight bytes of a key of `length` bytes, with which `text` begins, as a number that sorts as they
+/// do. No key holds a zero byte: control characters are escaped.
+#[inline]
+fn prefix(text: &[u8], length: usize) -> u64 {
+    let Some(first) = text.first_chunk::<8>() else {
+        let mut filled = [0; 8];
+        for (to, from) in filled.iter_mut().zip(text.iter().take(length)) {
+            *to = *from;
+        }
+        return u64::from_be_bytes(filled);
+    };
+    let bits_behind = 64_u32.saturating_sub(8 * length.min(8) as u32);
+    let mask = u64::MAX.checked_shl(bits_behind).unwrap_or(0);
+    u64::from_be_bytes(*first) & mask
+}
+
 /// Compares two members of one object by what their keys say.
 #[inline]
 fn by_key(out: &[u8], a: &Member, b: &Member) -> Ordering {
+    if !(a.escaped || b.escaped) && a.prefix != b.prefix {
+        return a.prefix.cmp(&b.prefix);
+    }
+    by_whole_key(out, a, b)
+}
+
+fn by_whole_key(out: &[u8], a: &Member, b: &Member) -> Ordering {
     // Between the quotes.
     let key_a = span(out, a.start + 1, a.key_end - 1);
     let key_b = span(out, b.start + 1, b.key_end - 1);
@@ -327,3 +359,6 @@ fn by_escaped_key(a: &[u8], b: &[u8]) -> Ordering {
     let b = std::str::from_utf8(b).unwrap_or_default();
     text::characters(a).cmp(text::characters(b))
 }
+
+#[cfg(test)]
+mod tests;
