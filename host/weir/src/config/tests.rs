@@ -1,16 +1,435 @@
 use super::*;
+use proptest::proptest;
+
+fn read(text: &str) -> Result<Config, ConfigErrors> {
+    let env = |name: &str| match name {
+        "SHOP_TOKEN" => Some("tok_XYZ\n".to_owned()),
+        "EMPTY" => Some(" ".to_owned()),
+        _ => None,
+    };
+    parse(Path::new("/etc/weir/weir.toml"), text, &env)
+}
+
+fn errors(text: &str) -> String {
+    read(text).unwrap_err().to_string()
+}
+
+const WHOLE: &str = r#"
+[host]
+data = "/var/lib/weir"
+concurrency = 8
+timeout = { connect = "5s", total = "2m" }
+max_body = "4MiB"
+
+[connection.shop]
+connector = "rest"
+auth = { bearer = { env = "SHOP_TOKEN" } }
+config = { base_url = "https://api.example.test", page = { size = 100 }, since = 2024-01-01 }
+defaults = { reserve = 20 }
+streams.orders = { freshness = "1m", interval = { min = "10s", strategy = "reset" }, overlap = "5m" }
+streams.returns = { interval = "1h", overlap = { fixed = "1d" }, start = 2024-01-01, volatile = ["/score"] }
+streams.old = { enabled = false }
+
+[connection.oss]
+connector = "github"
+pause = true
+
+[sink.main]
+type = "file"
+path = "out/{connection}/{stream}.ndjson"
+rotate = { size = "100MB", every = "day" }
+"#;
+
 #[test]
-fn placeholder() {
-    let c = parse(
-        Path::new("weir.toml"),
-        "[connection.a]\nconnector='x'\n[connection.a]\nconnector='y'",
-        &|_| None,
+fn a_whole_configuration_is_read() {
+    let config = read(WHOLE).unwrap();
+    assert_eq!(config.host.data, Path::new("/var/lib/weir"));
+    assert_eq!(config.host.connectors, Path::new("/etc/weir/connectors"));
+    assert_eq!(
+        (config.host.concurrency, config.host.max_body),
+        (8, 4 << 20)
     );
-    println!("{c:?}");
-    let c = parse(
-        Path::new("weir.toml"),
-        "[connection.a]\nconnector='x'\nauth={bearer='s3cr' 'x'}\nconnector='t'\n a= 12x",
-        &|_| None,
+    assert_eq!(config.host.timeout.connect.as_secs(), 5);
+    assert_eq!(config.host.timeout.idle.as_secs(), 30);
+
+    let shop = &config.connections["shop"];
+    assert_eq!(
+        shop.auth,
+        Auth::Bearer(Secret::from_source(
+            "tok_XYZ",
+            SecretSource::Env("SHOP_TOKEN".into())
+        ))
     );
-    println!("{c:?}");
+    assert_eq!(
+        &*shop.config,
+        r#"{"base_url":"https://api.example.test","page":{"size":100},"since":"2024-01-01"}"#
+    );
+    let orders = shop.stream("orders").unwrap();
+    assert_eq!((orders.freshness, orders.reserve), (Some(60_000), 20));
+    assert_eq!(
+        orders.interval,
+        Interval {
+            min: Some(10_000),
+            max: None,
+            strategy: super::Strategy::Reset
+        }
+    );
+    assert_eq!(orders.overlap, Overlap::Floor(Some(300_000)));
+    let returns = shop.stream("returns").unwrap();
+    assert_eq!(
+        (returns.interval.min, returns.interval.max),
+        (Some(3_600_000), Some(3_600_000))
+    );
+    assert_eq!(returns.overlap, Overlap::Fixed(86_400_000));
+    assert_eq!(returns.start, Some(1_704_067_200_000));
+    assert_eq!(returns.volatile, ["/score"]);
+    assert_eq!(shop.stream("old"), None);
+    assert_eq!(shop.stream("never-heard-of"), None);
+
+    let oss = &config.connections["oss"];
+    assert!(oss.pause && oss.streams.is_none() && oss.stream("issues").is_some());
+    assert_eq!(
+        config.sinks["main"],
+        SinkConfig::File {
+            path: "/etc/weir/out/{connection}/{stream}.ndjson".into(),
+            rotate: Rotate {
+                size: Some(100_000_000),
+                every: Some(Every::Day)
+            },
+        }
+    );
+    assert_eq!(config.warnings, []);
+}
+
+#[test]
+fn an_empty_file_has_all_defaults_and_stdout() {
+    let config = read("").unwrap();
+    assert_eq!(config.host.data, Path::new("/etc/weir/data"));
+    assert_eq!(
+        config.sinks.into_iter().collect::<Vec<_>>(),
+        [("stdout".to_owned(), SinkConfig::Stdout)]
+    );
+}
+
+#[test]
+fn case_167_every_mistake_is_told_with_line_key_value_and_example() {
+    let told = errors(
+        r#"
+[connection.shop]
+connector = "rest"
+auth = { bearer = { env = "NOT_SET" } }
+[connection.shop.streams.orders]
+interval = "5seconds"
+overlap = "5"
+freshness = 30
+[connection.other]
+connector = "rest"
+auth = { bearer = { env = "EMPTY" } }
+intervall = "5s"
+streams.orders = { intervall = "5s" }
+"#,
+    );
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(
+        lines,
+        [
+            "/etc/weir/weir.toml:4: connection.shop.auth.bearer.env: environment variable NOT_SET is not set; set it before the start, for example: export NOT_SET=...",
+            "/etc/weir/weir.toml:6: connection.shop.streams.orders.interval = \"5seconds\": is not a duration: it has a unit that is not known; allowed: a whole number and a unit: ms, s, m, h or d; example: \"30s\"",
+            "/etc/weir/weir.toml:7: connection.shop.streams.orders.overlap = \"5\": is not a duration: it has no unit; allowed: a whole number and a unit: ms, s, m, h or d; example: \"30s\"",
+            "/etc/weir/weir.toml:8: connection.shop.streams.orders.freshness = 30: is an integer, not a duration; allowed: a whole number and a unit: ms, s, m, h or d; example: \"30s\"",
+            "/etc/weir/weir.toml:11: connection.other.auth.bearer.env: the secret from environment variable EMPTY is empty; allowed: { env = \"NAME\" } or { file = \"path\" }; example: { env = \"SHOP_TOKEN\" }",
+            "/etc/weir/weir.toml:12: connection.other.intervall: is not a known key; known here: connector, auth, config, defaults, streams, allow_private, allow_http, pause",
+            "/etc/weir/weir.toml:13: connection.other.streams.orders.intervall = \"5s\": is not a known key; did you mean interval? Known here: enabled, freshness, interval, overlap, settle, start, volatile, page_size, reserve, priority, backoff",
+        ],
+        "{told}"
+    );
+}
+
+#[test]
+fn case_167_the_same_connection_twice_is_told_by_its_name() {
+    let told = errors(
+        "[connection.shop]\nconnector = \"rest\"\n[connection.shop]\nconnector = \"github\"\n",
+    );
+    assert!(
+        told.starts_with("/etc/weir/weir.toml:3: connection.shop: is defined a second time here"),
+        "{told}"
+    );
+    let told = errors("[connection.shop]\nconnector = \"rest\"\nconnector = \"github\"\n");
+    assert!(
+        told.starts_with("/etc/weir/weir.toml:3: connector: is defined a second time here"),
+        "{told}"
+    );
+}
+
+#[test]
+fn case_027_limits_the_wrong_way_round_are_refused_with_both_named() {
+    let streams = |text: &str| {
+        errors(&format!(
+            "[connection.a]\nconnector = \"rest\"\nstreams.s = {{ {text} }}\n"
+        ))
+    };
+    let told = streams("backoff = { base = \"100ms\", cap = \"30ms\" }");
+    assert!(
+        told.contains("streams.s.backoff: base (100 ms) is longer than cap (30 ms)"),
+        "{told}"
+    );
+    let told = streams("interval = { min = \"1h\", max = \"1m\" }");
+    assert!(
+        told.contains("streams.s.interval: min (3600000 ms) is longer than max (60000 ms)"),
+        "{told}"
+    );
+    let told = streams("backoff = { base = \"0s\", cap = \"0s\" }");
+    assert_eq!(
+        told.matches("is not a duration: it is zero").count(),
+        2,
+        "{told}"
+    );
+    let told = streams("interval = { min = \"5m\" }, freshness = \"1m\"");
+    assert!(
+        told.contains("freshness (60000 ms) is shorter than interval.min (300000 ms)"),
+        "{told}"
+    );
+    let told = errors("[host]\ntimeout = { connect = \"2m\" }\n");
+    assert!(
+        told.contains("host.timeout: connect (120s) is longer than total (60s)"),
+        "{told}"
+    );
+}
+
+#[test]
+fn no_secret_is_shown_whatever_is_wrong_around_it() {
+    let connection = |auth: &str| format!("[connection.a]\nconnector = \"rest\"\n{auth}\n");
+    for auth in [
+        "auth = \"S3CR3T\"",
+        "auth = { bearer = { env = \"SHOP_TOKEN\", fil = \"S3CR3T\" } }",
+        "auth = { token = \"S3CR3T\" }",
+        "auth = { barer = \"S3CR3T\" }",
+        "auth = { basic = { user = \"ops\", pasword = \"S3CR3T\" } }",
+        "auth = { basic = \"S3CR3T\" }",
+        "auth = { header = { name = \"S3CR3T S3CR3T\", value = \"S3CR3T\" } }",
+        "auth = { bearer = [\"S3CR3T\"] }",
+        "auth = { bearer = { env = [\"S3CR3T\"] } }",
+        "auth = { bearer = \"S3CR3T\\nS3CR3T\" }",
+        "bearer = \"S3CR3T\"",
+        "token = \"S3CR3T\"",
+        "api_key = \"S3CR3T\"",
+        "config = { token = \"S3CR3T\" }\nauth = 1",
+        "auth = { bearer = S3CR3T }",
+        "auth = { bearer = \"S3CR3T }",
+        "auth = { bearer = \"S3CR3T\" \"S3CR3T\" }",
+        "auth = { bearer = \"S3CR3T\" }\nauth = { bearer = \"S3CR3T\" }",
+    ] {
+        let told = read(&connection(auth)).unwrap_err();
+        let text = format!("{told} {told:?}");
+        assert!(!text.contains("S3CR3T"), "{auth}\n{text}");
+    }
+}
+
+#[test]
+fn an_inline_secret_works_with_a_warning_that_does_not_show_it() {
+    let config =
+        read("[connection.a]\nconnector = \"rest\"\nauth = { bearer = \"S3CR3T\" }\n").unwrap();
+    assert!(
+        matches!(&config.connections["a"].auth, Auth::Bearer(secret) if secret.reveal() == "S3CR3T")
+    );
+    assert_eq!(config.warnings.len(), 1);
+    assert!(
+        config.warnings[0]
+            .to_string()
+            .starts_with("/etc/weir/weir.toml:3: connection.a.auth.bearer: ")
+    );
+    assert!(!format!("{config:?}").contains("S3CR3T"));
+}
+
+#[test]
+fn every_way_to_authenticate_is_read() {
+    let auth = |text: &str| {
+        let config = read(&format!(
+            "[connection.a]\nconnector = \"rest\"\nauth = {text}\n"
+        ));
+        config.map(|config| config.connections["a"].auth.clone())
+    };
+    let value = Secret::from_source("tok_XYZ", SecretSource::Env("SHOP_TOKEN".into()));
+    assert_eq!(auth("\"none\"").unwrap(), Auth::None);
+    assert_eq!(
+        auth("{ header = { env = \"SHOP_TOKEN\" } }").unwrap(),
+        Auth::Header {
+            name: None,
+            value: value.clone()
+        }
+    );
+    assert_eq!(
+        auth("{ query = { name = \"key\", value = { env = \"SHOP_TOKEN\" } } }").unwrap(),
+        Auth::Query {
+            name: Some("key".to_owned()),
+            value: value.clone()
+        }
+    );
+    assert_eq!(
+        auth("{ basic = { user = { env = \"SHOP_TOKEN\" }, password = \"\" } }").unwrap(),
+        Auth::Basic {
+            user: value,
+            password: Secret::new("")
+        }
+    );
+    for bad in [
+        "{}",
+        "{ bearer = { env = \"SHOP_TOKEN\" }, query = { env = \"SHOP_TOKEN\" } }",
+        "{ basic = { user = \"a:b\", password = { env = \"SHOP_TOKEN\" } } }",
+        "{ bearer = {} }",
+        "{ header = { name = \"x y\", value = { env = \"SHOP_TOKEN\" } } }",
+    ] {
+        assert!(auth(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn a_secret_file_is_read_from_the_configurations_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weir.toml");
+    std::fs::write(
+        &path,
+        "[connection.a]\nconnector = \"rest\"\nauth = { bearer = { file = \"token\" } }\n",
+    )
+    .unwrap();
+    let load = || load_with(&path, &|_| None);
+    assert!(load().unwrap_err().to_string().contains("cannot be read"));
+    std::fs::write(folder.path().join("token"), "\n").unwrap();
+    assert!(load().unwrap_err().to_string().contains("is empty"));
+    std::fs::write(folder.path().join("token"), "tok_XYZ\r\n").unwrap();
+    set_mode(&folder.path().join("token"), 0o644);
+    let config = load().unwrap();
+    assert!(
+        matches!(&config.connections["a"].auth, Auth::Bearer(secret) if secret.reveal() == "tok_XYZ")
+    );
+    assert!(config.warnings[0].to_string().contains("chmod 600"));
+    set_mode(&folder.path().join("token"), 0o600);
+    assert_eq!(load().unwrap().warnings, []);
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn a_file_that_is_not_there_or_not_text_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weir.toml");
+    let told = load_with(&path, &|_| None).unwrap_err().to_string();
+    assert!(
+        told.contains("weir.toml") && told.contains("cannot be read"),
+        "{told}"
+    );
+    std::fs::write(&path, b"a = \xff").unwrap();
+    let told = load_with(&path, &|_| None).unwrap_err().to_string();
+    assert!(told.contains("is not UTF-8: byte 4"), "{told}");
+}
+
+#[test]
+fn names_types_and_templates_are_checked() {
+    for (text, part) in [
+        (
+            "[connection.Shop]\nconnector = \"rest\"",
+            "connection.Shop: is not a name",
+        ),
+        ("[connection.a]", "connection.a.connector: is missing"),
+        (
+            "[connection.a]\nconnector = 7",
+            "connector = 7: is an integer, not a string",
+        ),
+        (
+            "[connection.a]\nconnector = \"rest\"\nconfig = 7",
+            "config = 7: is an integer, not a table",
+        ),
+        (
+            "[connection.a]\nconnector = \"rest\"\nconfig = { x = nan }",
+            "config.x = nan: is a number that JSON does not have",
+        ),
+        (
+            "[connection.a]\nconnector = \"rest\"\npause = \"yes\"",
+            "pause = \"yes\": is a string, not true or false",
+        ),
+        (
+            "[connection.a]\nconnector = \"rest\"\nstreams.s = { start = \"soon\" }",
+            "start = \"soon\": is not a date",
+        ),
+        (
+            "[connection.a]\nconnector = \"rest\"\nstreams.s = { volatile = [\"score\"] }",
+            "holds \"score\", which is not a JSON pointer",
+        ),
+        (
+            "[connection.a]\nconnector = \"rest\"\nstreams.s = { page_size = 0 }",
+            "page_size = 0: is out of range; allowed: a whole number from 1 to 100000",
+        ),
+        (
+            "[connection.a]\nconnector = \"rest\"\nstreams.s = { priority = \"higher\" }",
+            "did you mean high?",
+        ),
+        ("[sink.a]\ntype = \"fil\"", "did you mean file?"),
+        ("[sink.a]\npath = \"x\"", "sink.a.type: is missing"),
+        ("[sink.a]\ntype = \"file\"", "sink.a.path: is missing"),
+        (
+            "[sink.a]\ntype = \"file\"\npath = \"{conection}\"",
+            "names {conection}, which is not known",
+        ),
+        (
+            "[sink.a]\ntype = \"file\"\npath = \"a}\"",
+            "has a brace without its other half",
+        ),
+        ("[sink.a]\ntype = \"stdout\"\npath = \"x\"", "sink.a.path"),
+        (
+            "[host]\nmax_body = \"1GiB\"",
+            "host.max_body = \"1GiB\": is out of range",
+        ),
+        ("[host]\nworkers = 0", "host.workers = 0: is out of range"),
+        ("[hosts]", "hosts: is not a known key; did you mean host?"),
+        (
+            "connection = 7",
+            "connection = 7: is an integer, not a table",
+        ),
+        ("a = [", "this is not TOML"),
+    ] {
+        let told = errors(text);
+        assert!(told.contains(part), "{text}\n{told}");
+    }
+}
+
+#[test]
+fn what_is_found_out_later_still_has_its_line() {
+    let config = read(WHOLE).unwrap();
+    let schema = r#"{"properties":{"page":{"properties":{"size":{"maximum":50}}}}}"#;
+    let found =
+        validate_connector_config(schema, &config.connections["shop"].config, "shop").unwrap_err();
+    let error = config.source.locate(found.into_iter().next().unwrap());
+    assert!(
+        error
+            .to_string()
+            .starts_with("/etc/weir/weir.toml:11: connection.shop.config.page.size = 100: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_reload_sees_what_changed_and_only_that() {
+    let before = read(WHOLE).unwrap();
+    let moved = read(&format!("\n\n# a note\n{WHOLE}")).unwrap();
+    assert_eq!(before.host, moved.host);
+    assert_eq!(before.connections, moved.connections);
+    let after = read(&WHOLE.replace("\"5m\"", "\"6m\"")).unwrap();
+    assert_ne!(before.connections["shop"], after.connections["shop"]);
+    assert_eq!(before.connections["oss"], after.connections["oss"]);
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "([a-z.=\\[\\]{}\" 0-9\n]|connection|host|sink|streams|auth|env){0,60}|.{0,60}") {
+        let _ = read(&text);
+    }
+
+    #[test]
+    fn no_value_panics(key in "data|timeout|outbox|workers|max_body", value in "\"[0-9a-zA-Z ]{0,8}\"|[0-9.+-]{1,25}|\\{\\}|\\[\\]|0x[0-9a-f]{1,20}") {
+        let _ = read(&format!("[host]\n{key} = {value}"));
+        let _ = read(&format!("[connection.a]\nconnector = \"x\"\nconfig.{key} = {value}\nstreams.s.interval = {value}"));
+    }
 }

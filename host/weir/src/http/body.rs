@@ -23,14 +23,22 @@ pub(super) enum BodyError {
 pub(super) enum Collector {
     /// Nothing to decode.
     Plain(Plain),
-    /// Compressed.
+    /// Compressed, and no byte has come yet: an answer to HEAD and a 304 may name an encoding and have no body.
+    Waiting(Compression, Capped),
+    /// RFC 1952.
     Gzip(Box<MultiGzDecoder<Capped>>),
-    /// `deflate` is zlib by the standard and raw by some servers: the first byte tells.
-    Deflate { limit: usize },
-    /// With the standard's frame.
+    /// RFC 1950.
     Zlib(Box<ZlibDecoder<Capped>>),
-    /// Without.
+    /// RFC 1951.
     Raw(Box<DeflateDecoder<Capped>>),
+}
+
+/// What the answer says that it is.
+#[derive(Clone, Copy)]
+pub(super) enum Compression {
+    Gzip,
+    /// Zlib by the standard, and raw by some servers: the first byte tells.
+    Deflate,
 }
 
 /// Chunks as they are.
@@ -93,8 +101,8 @@ impl Collector {
                     limit,
                 }))
             }
-            "gzip" | "x-gzip" => Ok(Collector::Gzip(Box::new(MultiGzDecoder::new(capped)))),
-            "deflate" => Ok(Collector::Deflate { limit }),
+            "gzip" | "x-gzip" => Ok(Collector::Waiting(Compression::Gzip, capped)),
+            "deflate" => Ok(Collector::Waiting(Compression::Deflate, capped)),
             other => Err(BodyError::Broken(format!(
                 "its content encoding {other:?} was not asked for"
             ))),
@@ -103,70 +111,76 @@ impl Collector {
 
     /// Takes the next chunk.
     pub(super) fn push(&mut self, chunk: Bytes) -> Result<(), BodyError> {
-        if chunk.is_empty() {
+        let Some(first) = chunk.first() else {
             return Ok(());
-        }
-        if let Collector::Deflate { limit } = self {
-            let capped = Capped {
-                bytes: Vec::new(),
-                limit: *limit,
-                passed: false,
-            };
-            // RFC 1950: the method in the low half of the first byte is 8. A raw stream (RFC 1951) cannot begin so
-            // with its first block final or not of a known type, save for a stored block with odd padding.
-            *self = match chunk.first() {
-                Some(byte) if byte & 0x0f == 8 => {
+        };
+        if let Collector::Waiting(compression, capped) = self {
+            let capped = capped.take();
+            // A zlib stream has its method, 8, in the low half of its first byte. In a raw stream those bits would be
+            // a stored block with padding that no encoder writes.
+            *self = match compression {
+                Compression::Gzip => Collector::Gzip(Box::new(MultiGzDecoder::new(capped))),
+                Compression::Deflate if first & 0x0f == 8 => {
                     Collector::Zlib(Box::new(ZlibDecoder::new(capped)))
                 }
-                _ => Collector::Raw(Box::new(DeflateDecoder::new(capped))),
+                Compression::Deflate => Collector::Raw(Box::new(DeflateDecoder::new(capped))),
             };
         }
         match self {
             Collector::Plain(plain) => plain.push(chunk),
+            Collector::Waiting(..) => Ok(()),
             Collector::Gzip(decoder) => {
                 let written = decoder.write_all(&chunk);
-                told(written, decoder.get_ref().passed)
+                told(written, decoder.get_ref())
             }
             Collector::Zlib(decoder) => {
                 let written = decoder.write_all(&chunk);
-                told(written, decoder.get_ref().passed)
+                told(written, decoder.get_ref())
             }
             Collector::Raw(decoder) => {
                 let written = decoder.write_all(&chunk);
-                told(written, decoder.get_ref().passed)
+                told(written, decoder.get_ref())
             }
-            Collector::Deflate { .. } => Ok(()),
         }
     }
 
-    /// The whole body. A compressed one must have come to its proper end; one of no bytes at all is empty (HEAD, 204).
+    /// The whole body. A compressed one must have come to its proper end.
     pub(super) fn finish(self) -> Result<Bytes, BodyError> {
         match self {
             Collector::Plain(plain) => Ok(plain.finish()),
-            Collector::Deflate { .. } => Ok(Bytes::new()),
+            Collector::Waiting(..) => Ok(Bytes::new()),
             Collector::Gzip(mut decoder) => {
                 let ended = decoder.try_finish();
-                told(ended, decoder.get_ref().passed)?;
-                Ok(Bytes::from(std::mem::take(&mut decoder.get_mut().bytes)))
+                told(ended, decoder.get_ref())?;
+                Ok(decoder.get_mut().take().bytes.into())
             }
             Collector::Zlib(mut decoder) => {
                 let ended = decoder.try_finish();
-                told(ended, decoder.get_ref().passed)?;
-                Ok(Bytes::from(std::mem::take(&mut decoder.get_mut().bytes)))
+                told(ended, decoder.get_ref())?;
+                Ok(decoder.get_mut().take().bytes.into())
             }
             Collector::Raw(mut decoder) => {
                 let ended = decoder.try_finish();
-                told(ended, decoder.get_ref().passed)?;
-                Ok(Bytes::from(std::mem::take(&mut decoder.get_mut().bytes)))
+                told(ended, decoder.get_ref())?;
+                Ok(decoder.get_mut().take().bytes.into())
             }
         }
     }
 }
 
-fn told(result: io::Result<()>, passed: bool) -> Result<(), BodyError> {
+impl Capped {
+    fn take(&mut self) -> Capped {
+        Capped {
+            bytes: std::mem::take(&mut self.bytes),
+            ..*self
+        }
+    }
+}
+
+fn told(result: io::Result<()>, output: &Capped) -> Result<(), BodyError> {
     match result {
         Ok(()) => Ok(()),
-        Err(_) if passed => Err(BodyError::TooLarge),
+        Err(_) if output.passed => Err(BodyError::TooLarge),
         Err(error) => Err(BodyError::Broken(format!(
             "its compression is cut or damaged ({error})"
         ))),

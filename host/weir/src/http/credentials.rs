@@ -378,6 +378,6 @@ mod tests {
             .redactor()
             .mask("operator sent Basic b3BlcmF0b3I6aHVudGVyMjI= for hunter22")
             .into_owned();
-        assert_eq!(masked, "operator sent Basic [secret]= for [secret]");
+        assert_eq!(masked, "operator sent Basic [secret] for [secret]");
     }
 }

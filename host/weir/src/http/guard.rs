@@ -282,6 +282,9 @@ impl Origin {
 
 /// Scheme, host, port and path: what may be shown of a URL.
 pub fn shown(url: &Url) -> String {
+    if url.cannot_be_a_base() {
+        return format!("{}:...", url.scheme());
+    }
     let mut bare = url.clone();
     bare.set_query(None);
     bare.set_fragment(None);

@@ -166,7 +166,7 @@ mod tests {
             format!("Authorization: Bearer {secret}"),
             url.to_string(),
             raw.to_string(),
-            url.to_string().replace("%2F", "%2f").replace("%2B", "%2b"),
+            lower_hex(url.as_str()),
             serde_json::json!({ "quoted": secret }).to_string(),
             format!("Basic {}", STANDARD.encode(secret)),
             format!("Basic {}", STANDARD.encode(format!("ops:{secret}"))),
