@@ -61,7 +61,7 @@ impl Oracle {
     /// One poll; its calls are `pace` ms apart. Answers when it ended, and whether the walk was whole.
     pub(crate) fn poll(&mut self, vendor: &Vendor, mut now: i64, pace: i64) -> (i64, bool) {
         self.polls += 1;
-        if self.flaw == Flaw::Amnesia && self.polls % 7 == 0 {
+        if self.flaw == Flaw::Amnesia && self.polls.is_multiple_of(7) {
             self.known.clear();
         }
         let overlap = if self.flaw == Flaw::NoOverlap {

@@ -107,13 +107,13 @@ fn lively(paging: Paging, order: Order, seed: u64) -> VendorSpec {
         seed,
         collections: vec![CollectionSpec {
             writes: WritesSpec::lively(70, 1.0),
-            ids: if seed % 2 == 0 {
+            ids: if seed.is_multiple_of(2) {
                 IdKind::Text
             } else {
                 IdKind::Number
             },
-            granularity_ms: if seed % 3 == 0 { 1000 } else { 1 },
-            deletion: if seed % 5 == 0 {
+            granularity_ms: if seed.is_multiple_of(3) { 1000 } else { 1 },
+            deletion: if seed.is_multiple_of(5) {
                 Deletion::Vanish
             } else {
                 Deletion::Tombstone
@@ -124,7 +124,7 @@ fn lively(paging: Paging, order: Order, seed: u64) -> VendorSpec {
             } else {
                 Filter::default()
             },
-            time_format: if seed % 7 == 0 {
+            time_format: if seed.is_multiple_of(7) {
                 TimeFormat::EpochMs
             } else {
                 TimeFormat::Rfc3339Ms
