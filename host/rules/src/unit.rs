@@ -43,6 +43,8 @@ pub struct UnitState {
     pub doubtful: u32,
     /// The interval's state.
     pub interval: IntervalState,
+    /// Records per page, where the vendor could not bear the stream's own page size.
+    pub page_size: Option<u32>,
     /// Latencies, for vendors that publish no limits.
     pub miad: MiadState,
     /// Faults in a row.
@@ -118,8 +120,6 @@ pub struct Settings {
 pub struct Completed {
     /// The unit's new state.
     pub state: UnitState,
-    /// How the walk ended.
-    pub ending: Ending,
     /// The interval that follows, and why.
     pub chosen: Chosen,
     /// There is more to catch up with: poll again at once.
@@ -129,6 +129,8 @@ pub struct Completed {
 /// What the end of a walk is judged by.
 #[derive(Clone, Debug)]
 pub struct End<'a> {
+    /// How it ended.
+    pub ending: Ending,
     /// How the unit is polled.
     pub settings: &'a Settings,
     /// What the whole walk has seen.
@@ -153,11 +155,14 @@ impl UnitState {
     /// position, never the records.
     pub fn walk(&mut self, settings: &Settings, reason: Reason, now: Timestamp) -> Walk {
         let stream = &settings.stream;
+        let page_size = self
+            .page_size
+            .map_or(stream.page_size, |size| size.min(stream.page_size));
         if let Some(walk) = self.walk.take() {
             let same_kind = (walk.reason == Reason::Resync) == (reason == Reason::Resync)
                 // A scheduled poll goes on with a resync that was interrupted.
                 || walk.reason == Reason::Resync;
-            if same_kind && let Some(walk) = walk.resume(stream.page_size) {
+            if same_kind && let Some(walk) = walk.resume(page_size) {
                 return walk;
             }
         }
@@ -180,7 +185,7 @@ impl UnitState {
             capped: planned.capped,
             then: planned.resume,
             cursor: self.cursor.clone().filter(|_| !afresh),
-            page_size: stream.page_size,
+            page_size,
             now,
         })
     }
@@ -189,12 +194,9 @@ impl UnitState {
     fn move_on(&mut self, stream: &Stream, walk: &Walk, ending: Ending, vendor_now: Timestamp) {
         let walked = match ending {
             Ending::Complete => Some(Extent::from(walk.window)),
-            Ending::Truncated => coverage::walked_part(
-                stream.order,
-                walk.window,
-                walk.oldest,
-                walk.newest.seen,
-            ),
+            Ending::Truncated => {
+                coverage::walked_part(stream.order, walk.window, walk.oldest, walk.newest.seen)
+            }
             Ending::Stalled | Ending::Short { .. } => None,
         };
         if let Some(walked) = walked {
@@ -227,6 +229,14 @@ impl UnitState {
         }
     }
 
+    /// How much longer than its interval the unit was not asked before a poll that began at `started`, in ms: the host was
+    /// down, or the vendor made it wait. That is no lag of the vendor's.
+    fn away(&self, started: Timestamp) -> Duration {
+        let since = self.last.as_ref().map_or(started, |last| last.ended);
+        let rest = started.saturating_sub(since).max(0).unsigned_abs();
+        rest.saturating_sub(self.interval.current)
+    }
+
     /// Lists a gap once, however often it is found.
     fn note_gap(&mut self, gap: Gap) {
         let touches = |other: &Gap| {
@@ -246,10 +256,14 @@ impl UnitState {
     /// The walk has ended.
     pub fn complete(mut self, walk: &Walk, end: &End<'_>) -> Completed {
         let stream = &end.settings.stream;
-        let ending = walk.ending();
+        let ending = end.ending;
         let vendor_now = self.clock.now(end.now);
         let doubtful = matches!(ending, Ending::Stalled | Ending::Short { .. });
-        self.doubtful = if doubtful { self.doubtful.saturating_add(1) } else { 0 };
+        self.doubtful = if doubtful {
+            self.doubtful.saturating_add(1)
+        } else {
+            0
+        };
         let moves_on = !doubtful || self.doubtful >= PATIENCE;
         let first_sync = !self.synced;
 
@@ -257,7 +271,8 @@ impl UnitState {
             self.move_on(stream, walk, ending, vendor_now);
         }
         if overlap::counts(walk.reason, first_sync, walk.capped) {
-            self.lags.observe(end.lags, 0, end.now);
+            self.lags
+                .observe(end.lags, self.away(walk.started), end.now);
         }
 
         let found = match ending {
@@ -278,9 +293,11 @@ impl UnitState {
         Completed {
             more: moves_on && self.resume.is_some(),
             state: self,
-            ending,
             chosen,
         }
     }
 }
 
+#[cfg(test)]
+#[path = "unit_tests.rs"]
+mod tests;

@@ -51,6 +51,22 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// Both together.
+    pub fn plus(&self, more: &Tally) -> Tally {
+        Tally {
+            calls: self.calls + more.calls,
+            not_modified: self.not_modified + more.not_modified,
+            bytes: self.bytes + more.bytes,
+            records: self.records + more.records,
+            new: self.new + more.new,
+            changed: self.changed + more.changed,
+            unchanged: self.unchanged + more.unchanged,
+            deleted: self.deleted + more.deleted,
+            full_page: self.full_page || more.full_page,
+            latency: self.latency.max(more.latency),
+        }
+    }
+
     /// Something came that was not known before.
     pub fn productive(&self) -> bool {
         self.new + self.changed + self.deleted > 0
@@ -99,25 +115,16 @@ pub struct Walk {
     pub resumed: bool,
     /// What was seen.
     pub tally: Tally,
-    #[serde(skip)]
-    guard: Guard,
 }
 
-/// What the guard against loops remembers. It lives as long as the process: after a restart a loop is found
-/// one round later.
-#[derive(Clone, Debug, Default)]
-struct Guard {
+/// The guard against loops: what a walk has met so far. It lives as long as the poll and is not stored: after a
+/// restart a loop is found one round later.
+#[derive(Debug, Default)]
+pub struct Guard {
     steps: HashSet<u64>,
     pages: HashSet<u64>,
     ids: HashSet<u64>,
     empty_in_a_row: u32,
-}
-
-/// Guards are working memory, not state: walks are equal without them.
-impl PartialEq for Guard {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
 }
 
 /// What a walk begins with.
@@ -205,7 +212,6 @@ impl Walk {
             poll_after: None,
             resumed: false,
             tally: Tally::default(),
-            guard: Guard::default(),
         }
     }
 
@@ -216,7 +222,6 @@ impl Walk {
             return None;
         }
         self.resumed = true;
-        self.guard = Guard::default();
         Some(self)
     }
 
@@ -231,9 +236,9 @@ impl Walk {
     }
 
     /// The page of the current step has come.
-    pub fn page(&mut self, facts: PageFacts<'_>) {
+    pub fn page(&mut self, facts: PageFacts<'_>, guard: &mut Guard) {
         let taken = self.pending.pop_front().flatten();
-        self.guard.steps.insert(fingerprint(&taken));
+        guard.steps.insert(fingerprint(&taken));
         self.newest.seen = self.newest.seen.max(facts.newest.seen);
         self.newest.future = self.newest.future.or(facts.newest.future);
         self.newest.future_count += facts.newest.future_count;
@@ -249,41 +254,48 @@ impl Walk {
         }
         if self.total.is_some() {
             for id in &facts.ids {
-                self.guard.ids.insert(fingerprint(id));
+                guard.ids.insert(fingerprint(id));
             }
         }
         let empty = facts.ids.is_empty();
-        self.guard.empty_in_a_row = if empty {
-            self.guard.empty_in_a_row.saturating_add(1)
+        guard.empty_in_a_row = if empty {
+            guard.empty_in_a_row.saturating_add(1)
         } else {
             0
         };
-        let shown_before = !empty && !self.guard.pages.insert(facts.content);
-        let leads_nowhere = self.guard.empty_in_a_row > EMPTY_PAGES_IN_A_ROW;
+        let shown_before = !empty && !guard.pages.insert(facts.content);
+        let leads_nowhere = guard.empty_in_a_row > EMPTY_PAGES_IN_A_ROW;
         if (shown_before || leads_nowhere) && !facts.next.is_empty() {
             self.stalled = true;
             return;
         }
-        self.enqueue(facts.next, empty);
+        self.enqueue(facts.next, empty, guard);
     }
 
     /// The vendor answered 304: the page of the current step is as it was, and so are the steps and the cursor
     /// that it named then.
-    pub fn not_modified(&mut self, next: Vec<String>, cursor: Option<String>) {
+    pub fn not_modified(&mut self, next: Vec<String>, cursor: Option<String>, guard: &mut Guard) {
         let taken = self.pending.pop_front().flatten();
-        self.guard.steps.insert(fingerprint(&taken));
+        guard.steps.insert(fingerprint(&taken));
         if cursor.is_some() {
             self.next_cursor = cursor;
         }
         // What was on that page is not known any more, so the vendor's total can't be checked.
         self.resumed = true;
-        self.enqueue(next, true);
+        self.enqueue(next, true, guard);
     }
 
-    fn enqueue(&mut self, next: Vec<String>, empty: bool) {
+    /// The vendor refuses the current step for good: the walk goes on without it, and is not whole.
+    pub fn skip(&mut self, guard: &mut Guard) {
+        let taken = self.pending.pop_front().flatten();
+        guard.steps.insert(fingerprint(&taken));
+        self.truncated = true;
+    }
+
+    fn enqueue(&mut self, next: Vec<String>, empty: bool, guard: &Guard) {
         for step in next {
             let step = Some(step);
-            if self.guard.steps.contains(&fingerprint(&step)) || self.pending.contains(&step) {
+            if guard.steps.contains(&fingerprint(&step)) || self.pending.contains(&step) {
                 // Some vendors repeat their last token on an empty page for ever: that is their end mark.
                 self.stalled |= !empty;
             } else {
@@ -293,14 +305,14 @@ impl Walk {
     }
 
     /// How the walk ended; only meaningful once it is [`Walk::done`] or stalled.
-    pub fn ending(&self) -> Ending {
+    pub fn ending(&self, guard: &Guard) -> Ending {
         if self.stalled {
             return Ending::Stalled;
         }
         if self.truncated {
             return Ending::Truncated;
         }
-        let distinct = self.guard.ids.len() as u64;
+        let distinct = guard.ids.len() as u64;
         match self.total {
             Some(total) if !self.resumed && distinct < total => Ending::Short { total, distinct },
             _ => Ending::Complete,
@@ -322,7 +334,10 @@ mod tests {
         Walk::start(Start {
             number: 1,
             reason: Reason::Schedule,
-            window: Window { since: None, until: 1_000 },
+            window: Window {
+                since: None,
+                until: 1_000,
+            },
             capped: false,
             then: None,
             cursor: None,
@@ -342,84 +357,90 @@ mod tests {
 
     #[test]
     fn walks_every_step_once_and_is_complete() {
-        let mut walk = walk();
+        let (mut walk, mut guard) = (walk(), Guard::default());
         assert_eq!(walk.step(), Some(None));
-        walk.page(page(&["a", "b"], &["s2"]));
+        walk.page(page(&["a", "b"], &["s2"]), &mut guard);
         assert_eq!(walk.step(), Some(Some("s2")));
-        walk.page(page(&["c"], &[]));
+        walk.page(page(&["c"], &[]), &mut guard);
         assert!(walk.done());
-        assert_eq!(walk.ending(), Ending::Complete);
+        assert_eq!(walk.ending(&guard), Ending::Complete);
     }
 
     #[test]
     fn a_loop_over_two_steps_is_a_stall() {
-        let mut walk = walk();
-        walk.page(page(&["a"], &["A"]));
-        walk.page(page(&["b"], &["B"]));
-        walk.page(page(&["c"], &["A"]));
+        let (mut walk, mut guard) = (walk(), Guard::default());
+        walk.page(page(&["a"], &["A"]), &mut guard);
+        walk.page(page(&["b"], &["B"]), &mut guard);
+        walk.page(page(&["c"], &["A"]), &mut guard);
         assert!(walk.done());
-        assert_eq!(walk.ending(), Ending::Stalled);
+        assert_eq!(walk.ending(&guard), Ending::Stalled);
     }
 
     #[test]
     fn the_same_page_under_fresh_tokens_is_a_stall() {
-        let mut walk = walk();
-        walk.page(page(&["a", "b"], &["t1"]));
-        walk.page(page(&["a", "b"], &["t2"]));
-        assert_eq!(walk.ending(), Ending::Stalled);
+        let (mut walk, mut guard) = (walk(), Guard::default());
+        walk.page(page(&["a", "b"], &["t1"]), &mut guard);
+        walk.page(page(&["a", "b"], &["t2"]), &mut guard);
+        assert_eq!(walk.ending(&guard), Ending::Stalled);
     }
 
     #[test]
     fn case_075_a_repeated_token_on_an_empty_page_is_the_end() {
-        let mut walk = walk();
-        walk.page(page(&["1", "2", "3"], &["c3"]));
-        walk.page(page(&["4", "5", "6"], &["c6"]));
-        walk.page(page(&["7"], &["c7"]));
-        walk.page(page(&[], &["c7"]));
+        let (mut walk, mut guard) = (walk(), Guard::default());
+        walk.page(page(&["1", "2", "3"], &["c3"]), &mut guard);
+        walk.page(page(&["4", "5", "6"], &["c6"]), &mut guard);
+        walk.page(page(&["7"], &["c7"]), &mut guard);
+        walk.page(page(&[], &["c7"]), &mut guard);
         assert!(walk.done());
-        assert_eq!(walk.ending(), Ending::Complete);
+        assert_eq!(walk.ending(&guard), Ending::Complete);
     }
 
     #[test]
     fn case_079_an_empty_page_with_a_next_step_is_not_the_end() {
-        let mut walk = walk();
-        walk.page(page(&["1", "2"], &["t2"]));
-        walk.page(page(&[], &["t3"]));
+        let (mut walk, mut guard) = (walk(), Guard::default());
+        walk.page(page(&["1", "2"], &["t2"]), &mut guard);
+        walk.page(page(&[], &["t3"]), &mut guard);
         assert_eq!(walk.step(), Some(Some("t3")));
-        walk.page(page(&["3", "4"], &[]));
-        assert_eq!(walk.ending(), Ending::Complete);
+        walk.page(page(&["3", "4"], &[]), &mut guard);
+        assert_eq!(walk.ending(&guard), Ending::Complete);
     }
 
     #[test]
     fn empty_pages_for_ever_are_a_stall() {
-        let mut walk = walk();
+        let (mut walk, mut guard) = (walk(), Guard::default());
         let mut pages = 0;
         while !walk.done() && !walk.stalled {
             pages += 1;
             let next = format!("t{pages}");
-            walk.page(page(&[], &[next.as_str()]));
+            walk.page(page(&[], &[next.as_str()]), &mut guard);
             assert!(pages < 1_000, "a walk must end");
         }
-        assert_eq!(walk.ending(), Ending::Stalled);
+        assert_eq!(walk.ending(&guard), Ending::Stalled);
     }
 
     #[test]
     fn case_045_fewer_records_than_the_total_is_short() {
-        let mut walk = walk();
+        let (mut walk, mut guard) = (walk(), Guard::default());
         let with_total = |mut facts: PageFacts<'static>| {
             facts.total = Some(6);
             facts
         };
-        walk.page(with_total(page(&["f1", "f2", "f3"], &["2"])));
-        walk.page(with_total(page(&["f2", "f3", "f5"], &["3"])));
-        walk.page(with_total(page(&[], &[])));
-        assert_eq!(walk.ending(), Ending::Short { total: 6, distinct: 4 });
+        walk.page(with_total(page(&["f1", "f2", "f3"], &["2"])), &mut guard);
+        walk.page(with_total(page(&["f2", "f3", "f5"], &["3"])), &mut guard);
+        walk.page(with_total(page(&[], &[])), &mut guard);
+        assert_eq!(
+            walk.ending(&guard),
+            Ending::Short {
+                total: 6,
+                distinct: 4
+            }
+        );
     }
 
     #[test]
     fn case_091_another_page_size_begins_the_walk_anew() {
-        let mut walk = walk();
-        walk.page(page(&["a", "b", "c"], &["page=2"]));
+        let (mut walk, mut guard) = (walk(), Guard::default());
+        walk.page(page(&["a", "b", "c"], &["page=2"]), &mut guard);
         assert!(walk.clone().resume(100).is_none());
         let resumed = walk.resume(3).expect("same page size");
         assert_eq!(resumed.step(), Some(Some("page=2")));
@@ -427,8 +448,8 @@ mod tests {
 
     #[test]
     fn a_stored_walk_goes_on_from_its_step() {
-        let mut walk = walk();
-        walk.page(page(&["a"], &["s2"]));
+        let (mut walk, mut guard) = (walk(), Guard::default());
+        walk.page(page(&["a"], &["s2"]), &mut guard);
         let text = serde_json::to_string(&walk).expect("walks are plain data");
         let stored: Walk = serde_json::from_str(&text).expect("and can be read back");
         let resumed = stored.resume(3).expect("resumable");
@@ -438,11 +459,11 @@ mod tests {
 
     #[test]
     fn not_modified_repeats_what_the_page_named() {
-        let mut walk = walk();
-        walk.not_modified(vec!["s2".into()], Some("c".into()));
+        let (mut walk, mut guard) = (walk(), Guard::default());
+        walk.not_modified(vec!["s2".into()], Some("c".into()), &mut guard);
         assert_eq!(walk.step(), Some(Some("s2")));
-        walk.page(page(&["x"], &[]));
+        walk.page(page(&["x"], &[]), &mut guard);
         assert_eq!(walk.next_cursor.as_deref(), Some("c"));
-        assert_eq!(walk.ending(), Ending::Complete);
+        assert_eq!(walk.ending(&guard), Ending::Complete);
     }
 }

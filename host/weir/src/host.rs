@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use tokio::sync::watch;
 use weir_rules::model::Timestamp;
 use weir_rules::stagger;
 use weir_runtime::{Limits, Runtime, RuntimeConfig, RuntimeError};
@@ -52,6 +53,7 @@ pub struct Host {
     pub sinks: Board,
     /// Told when the host is to stop.
     pub stop: Stop,
+    prepared: watch::Sender<bool>,
 }
 
 /// Why a host can't be opened.
@@ -187,6 +189,7 @@ impl Host {
             sign_in: SignIn::default(),
             sinks: Board::default(),
             stop,
+            prepared: watch::Sender::new(false),
         }))
     }
 
@@ -202,7 +205,18 @@ impl Host {
         for name in names {
             self.prepare_connection(&name, scheduled).await?;
         }
+        self.prepared.send_replace(true);
         Ok(())
+    }
+
+    /// Ends when [`Host::prepare`] has: before, a verb would find units missing.
+    pub async fn prepared(&self) {
+        let mut prepared = self.prepared.subscribe();
+        tokio::select! {
+            // The sender lives in self, so waiting can't fail.
+            _ = prepared.wait_for(|prepared| *prepared) => {}
+            () = self.stop.stopping() => {}
+        }
     }
 
     /// As [`Host::prepare`], for one connection.

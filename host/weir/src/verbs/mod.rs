@@ -54,6 +54,9 @@ pub async fn answer(
     request: Request,
     caller: Caller,
 ) -> Result<Reply, Failure> {
+    if !matches!(request, Request::Status { .. }) {
+        host.prepared().await;
+    }
     match request {
         Request::Status { all } => status::answer(host, all, &caller),
         Request::Sync { unit, full, wait } => {

@@ -1,0 +1,213 @@
+use super::*;
+use crate::model::Order;
+use crate::walk::{Guard, PageFacts};
+use crate::window::{FUTURE_ALLOWANCE, Newest};
+
+const S: i64 = 1_000;
+const NOW: Timestamp = 1_930_384_800_000;
+
+fn settings(order: Order) -> Settings {
+    Settings {
+        stream: Stream {
+            name: "orders".into(),
+            cursor: CursorKind::Timestamp,
+            order,
+            page_size: 3,
+            result_cap: None,
+            window_cap: None,
+            retention: None,
+            granularity: 1_000,
+            settle: None,
+            volatile: Vec::new(),
+            required: Vec::new(),
+            backfill: true,
+        },
+        interval: Interval::default(),
+        overlap: Overlap::default(),
+        fixed_overlap: Some(120_000),
+        start: None,
+        unpublished_limits: false,
+    }
+}
+
+/// One page with records of these stamps.
+fn page(walk: &mut Walk, guard: &mut Guard, stamps: &[Timestamp], next: &[&str]) {
+    let mut newest = Newest::default();
+    for stamp in stamps {
+        newest.observe(*stamp, NOW, FUTURE_ALLOWANCE);
+    }
+    let ids: Vec<String> = stamps.iter().map(ToString::to_string).collect();
+    let facts = PageFacts {
+        ids: ids.iter().map(String::as_str).collect(),
+        content: stamps
+            .iter()
+            .fold(7, |sum, stamp| sum * 31 + stamp.unsigned_abs()),
+        newest,
+        oldest: stamps.iter().min().copied(),
+        next: next.iter().map(|step| (*step).to_owned()).collect(),
+        ..PageFacts::default()
+    };
+    walk.page(facts, guard);
+}
+
+fn end(state: UnitState, walk: &Walk, guard: &Guard, settings: &Settings) -> Completed {
+    let tally = Tally {
+        new: 1,
+        ..Tally::default()
+    };
+    state.complete(
+        walk,
+        &End {
+            ending: walk.ending(guard),
+            settings,
+            tally: &tally,
+            lags: &[],
+            now: NOW,
+            floors: Floors::default(),
+        },
+    )
+}
+
+#[test]
+fn the_watermark_moves_with_the_end_of_the_walk_and_the_next_window_begins_before_it() {
+    let settings = settings(Order::Descending);
+    let mut state = UnitState::default();
+    let mut walk = state.walk(&settings, Reason::Schedule, NOW);
+    let mut guard = Guard::default();
+    page(&mut walk, &mut guard, &[NOW - S, NOW - 2 * S], &["older"]);
+    assert_eq!(state.watermark, None, "a walk under way moves nothing");
+    page(&mut walk, &mut guard, &[NOW - 9 * S], &[]);
+    let mut state = end(state, &walk, &guard, &settings).state;
+    assert_eq!(state.watermark, Some(NOW - S));
+    let next = state.walk(&settings, Reason::Schedule, NOW);
+    assert_eq!(next.window.since, Some(NOW - S - 120 * S));
+}
+
+#[test]
+fn a_fault_keeps_the_walk_and_the_next_poll_goes_on_from_its_step() {
+    let settings = settings(Order::Ascending);
+    let mut state = UnitState::default();
+    let mut walk = state.walk(&settings, Reason::Schedule, NOW);
+    page(&mut walk, &mut Guard::default(), &[NOW - 9 * S], &["p2"]);
+    state.walk = Some(walk.clone());
+    let again = state.walk(&settings, Reason::Schedule, NOW + 60 * S);
+    assert_eq!(again.step(), Some(Some("p2")));
+    assert_eq!(again.window, walk.window, "its window is frozen");
+}
+
+#[test]
+fn a_resync_forgets_the_position_and_an_interrupted_one_goes_on() {
+    let settings = settings(Order::Ascending);
+    let mut state = UnitState {
+        watermark: Some(NOW - S),
+        cursor: Some("c".into()),
+        ..UnitState::default()
+    };
+    let mut walk = state.walk(&settings, Reason::Resync, NOW);
+    assert_eq!((walk.window.since, walk.cursor.as_deref()), (None, None));
+    page(&mut walk, &mut Guard::default(), &[NOW - 9 * S], &["p2"]);
+    state.walk = Some(walk);
+    let again = state.walk(&settings, Reason::Schedule, NOW);
+    assert_eq!(again.reason, Reason::Resync);
+    assert_eq!(again.step(), Some(Some("p2")));
+}
+
+#[test]
+fn a_walk_that_went_in_a_circle_moves_nothing_until_patience_ends() {
+    let settings = settings(Order::Ascending);
+    let mut state = UnitState {
+        watermark: Some(NOW - 600 * S),
+        ..UnitState::default()
+    };
+    for round in 1..=PATIENCE {
+        let mut walk = state.walk(&settings, Reason::Schedule, NOW);
+        let mut guard = Guard::default();
+        page(&mut walk, &mut guard, &[NOW - 9 * S], &["a"]);
+        page(&mut walk, &mut guard, &[NOW - 8 * S], &["a"]);
+        assert_eq!(walk.ending(&guard), Ending::Stalled);
+        state = end(state, &walk, &guard, &settings).state;
+        if round < PATIENCE {
+            assert_eq!(state.watermark, Some(NOW - 600 * S));
+            assert!(state.gaps.is_empty());
+        }
+    }
+    assert_eq!(state.watermark, Some(NOW - 8 * S));
+    assert_eq!(state.gaps.len(), 1, "what was not read is listed");
+}
+
+#[test]
+fn a_walk_cut_short_on_the_way_up_goes_on_at_its_newest_stamp() {
+    let settings = settings(Order::Ascending);
+    let mut state = UnitState {
+        watermark: Some(NOW - 600 * S),
+        synced: true,
+        ..UnitState::default()
+    };
+    let mut walk = state.walk(&settings, Reason::Schedule, NOW);
+    let mut guard = Guard::default();
+    page(&mut walk, &mut guard, &[NOW - 500 * S, NOW - 400 * S], &[]);
+    walk.truncated = true;
+    let completed = end(state, &walk, &guard, &settings);
+    assert!(completed.more);
+    assert!(completed.state.gaps.is_empty());
+    let mut state = completed.state;
+    let next = state.walk(&settings, Reason::Schedule, NOW);
+    assert_eq!(
+        next.window.since,
+        Some(NOW - 400 * S),
+        "and is not cut short at the same place again"
+    );
+}
+
+#[test]
+fn what_a_descending_walk_could_not_reach_is_a_gap_listed_once() {
+    let settings = settings(Order::Descending);
+    let mut state = UnitState {
+        watermark: Some(NOW - 600 * S),
+        ..UnitState::default()
+    };
+    for _ in 0..2 {
+        let mut walk = state.walk(&settings, Reason::Schedule, NOW);
+        let mut guard = Guard::default();
+        page(&mut walk, &mut guard, &[NOW - S, NOW - 100 * S], &[]);
+        walk.truncated = true;
+        state = end(state, &walk, &guard, &settings).state;
+        state.watermark = Some(NOW - 600 * S);
+    }
+    assert_eq!(state.gaps.len(), 1);
+    assert_eq!(state.gaps[0].source, GapSource::Truncated);
+    assert!(state.gaps[0].extent.until <= NOW - 100 * S + 1);
+}
+
+#[test]
+fn case_051_a_stamp_from_the_future_does_not_drag_the_watermark() {
+    let settings = settings(Order::Ascending);
+    let mut state = UnitState::default();
+    let mut walk = state.walk(&settings, Reason::Schedule, NOW);
+    let mut guard = Guard::default();
+    page(
+        &mut walk,
+        &mut guard,
+        &[NOW - 60 * S, NOW + 31 * 86_400 * S],
+        &[],
+    );
+    let state = end(state, &walk, &guard, &settings).state;
+    assert_eq!(state.watermark, Some(NOW - 60 * S));
+}
+
+#[test]
+fn the_state_survives_being_stored_and_an_older_one_can_be_read() {
+    let settings = settings(Order::Ascending);
+    let mut state = UnitState::default();
+    let walk = state.walk(&settings, Reason::Schedule, NOW);
+    state.walk = Some(walk);
+    let text = serde_json::to_string(&state).expect("plain data");
+    assert_eq!(
+        serde_json::from_str::<UnitState>(&text).expect("the same"),
+        state
+    );
+    assert_eq!(
+        serde_json::from_str::<UnitState>("{}").expect("all fields have defaults"),
+        UnitState::default()
+    );
+}
