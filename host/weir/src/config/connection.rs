@@ -82,6 +82,17 @@ impl Connection {
         };
         let (allow_private, allow_http, pause) =
             (flag("allow_private"), flag("allow_http"), flag("pause"));
+        for key in StreamSettings::KEYS {
+            if section.table.contains_key(key)
+                && let Some(at) = section.get(report, key)
+            {
+                report.complain(
+                    &at,
+                    "is a setting of streams",
+                    &format!("write defaults.{key} for all streams or streams.NAME.{key} for one"),
+                );
+            }
+        }
         section.finish(report);
         Some(Connection {
             connector: connector?,

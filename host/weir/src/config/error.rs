@@ -83,7 +83,7 @@ pub(super) fn suggest(name: &str, known: &[&str]) -> String {
     let all = known.join(", ");
     match nearest(name, known.iter().copied()) {
         Some(near) => format!("did you mean {near}? Known here: {all}"),
-        None if known.is_empty() => "no key is allowed here".to_owned(),
+        None if known.is_empty() => "there is none".to_owned(),
         None => format!("known here: {all}"),
     }
 }

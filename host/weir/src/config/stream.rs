@@ -110,6 +110,21 @@ impl Default for StreamSettings {
 }
 
 impl StreamSettings {
+    /// The keys of a stream's table.
+    pub(super) const KEYS: [&'static str; 11] = [
+        "enabled",
+        "freshness",
+        "interval",
+        "overlap",
+        "settle",
+        "start",
+        "volatile",
+        "page_size",
+        "reserve",
+        "priority",
+        "backoff",
+    ];
+
     /// Reads a stream's table over what holds for all streams of the connection.
     pub(super) fn read(mut section: Section<'_>, report: &mut Report<'_>, defaults: &Self) -> Self {
         let mut stream = defaults.clone();

@@ -388,10 +388,27 @@ fn names_types_and_templates_are_checked() {
             "connection = 7",
             "connection = 7: is an integer, not a table",
         ),
+        (
+            "[connection.a]\nconnector = \"rest\"\nfreshness = \"1m\"",
+            "connection.a.freshness = \"1m\": is a setting of streams; write defaults.freshness",
+        ),
         ("a = [", "this is not TOML"),
     ] {
         let told = errors(text);
         assert!(told.contains(part), "{text}\n{told}");
+    }
+}
+
+#[test]
+fn every_key_of_a_stream_is_known_to_its_table() {
+    for key in StreamSettings::KEYS {
+        let text = format!("[connection.a]\nconnector = \"rest\"\nstreams.s = {{ {key} = nan }}\n");
+        let told = errors(&text);
+        assert!(
+            told.contains(&format!("connection.a.streams.s.{key}")),
+            "{told}"
+        );
+        assert!(!told.contains("is not a known key"), "{told}");
     }
 }
 

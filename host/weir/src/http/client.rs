@@ -30,6 +30,15 @@ use crate::clock::BoxFuture;
 /// meets one that is just being closed.
 const KEEP_IDLE: Duration = Duration::from_secs(50);
 
+/// Headers that frame a body on its way; a body that has arrived whole and decoded has none of it.
+const FRAMING: [&str; 5] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "keep-alive",
+    "transfer-encoding",
+];
+
 /// One pool of connections for each kind of call.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Kind {
@@ -173,6 +182,7 @@ impl HttpClient {
             headers: response
                 .headers()
                 .iter()
+                .filter(|(name, _)| !FRAMING.contains(&name.as_str()))
                 .map(|(name, value)| (name.as_str().to_owned(), value_text(value)))
                 .collect(),
             body: to_utf8(body, content_type.as_deref(), limits.body).map_err(fail)?,
@@ -304,12 +314,13 @@ fn causes(error: &reqwest::Error) -> impl Iterator<Item = &(dyn Error + 'static)
     })
 }
 
-/// The texts of the causes, each once.
+/// The texts of the causes, each once, without the library's own "client error (Connect)".
 fn reasons(error: &reqwest::Error) -> String {
     let mut told: Vec<String> = Vec::new();
     for cause in causes(error) {
         let text = cause.to_string();
-        if !told.iter().any(|before| before.contains(&text)) {
+        if !text.starts_with("client error (") && !told.iter().any(|before| before.contains(&text))
+        {
             told.push(text);
         }
     }

@@ -74,7 +74,7 @@ pub struct CallLimits {
 pub struct HttpResponse {
     /// The status.
     pub status: u16,
-    /// Headers in order, names in lower case, values as text.
+    /// Headers in order, names in lower case, values as text; without those that frame the body.
     pub headers: Vec<(String, String)>,
     /// Decoded content.
     pub body: Bytes,
