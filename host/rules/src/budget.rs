@@ -85,7 +85,8 @@ impl Priority {
 pub enum Admit {
     /// Now.
     Go,
-    /// Not before this moment, which lies ahead; then ask again.
+    /// Not before this moment, which lies ahead; then ask again. Others wait for the same moment: come back a
+    /// [little late](crate::wait::late).
     WaitUntil(Timestamp),
 }
 
@@ -148,6 +149,9 @@ impl Budget {
     ///
     /// Never brings a refusal's end forward: an answer that was on its way does not know of it.
     pub fn update(&mut self, limit: &Limit, now: Timestamp) {
+        if let Some(remaining) = limit.remaining {
+            self.measure_cost(remaining);
+        }
         let reset = limit.resets_in.map(|ms| after(now, ms));
         let same_window = !self.rolled_over(now)
             && match (self.resets_at, reset) {
@@ -163,7 +167,6 @@ impl Budget {
         self.restores = limit.restores.filter(|r| *r > 0.0).or(self.restores);
         self.resets_at = reset.or(self.resets_at);
         if let Some(remaining) = limit.remaining {
-            self.measure_cost(remaining);
             self.remaining = Some(remaining);
             self.told = Some(remaining);
             self.calls_since = 0;
@@ -189,12 +192,18 @@ impl Budget {
             self.remaining = None;
             self.told = None;
         }
+        if self.used_percent.is_some_and(|used| used >= 100.0) {
+            self.used_percent = None;
+        }
     }
 
     /// Notes that a call was admitted at `now`, at a `cost` in requests. The next answer corrects it.
     pub fn spend(&mut self, cost: u64, now: Timestamp) {
         if self.rolled_over(now) {
             self.forget_window();
+            // Until an answer tells more, the new window is full.
+            self.remaining = self.limit;
+            self.seen_at = self.seen_at.max(now);
         }
         let refilled = self.left(now);
         if self.restores.is_some() {
@@ -334,7 +343,7 @@ impl Budget {
         }
     }
 
-    /// Learns from two counts of one window what the calls between them cost.
+    /// Learns from two counts what the calls between them cost.
     fn measure_cost(&mut self, remaining: u64) {
         let Some(told) = self.told else {
             return;
@@ -414,3 +423,6 @@ fn fraction(share: f64) -> f64 {
 fn after(moment: Timestamp, ms: Duration) -> Timestamp {
     moment.saturating_add_unsigned(ms)
 }
+
+#[cfg(test)]
+mod tests;

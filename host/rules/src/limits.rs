@@ -76,3 +76,6 @@ pub fn share_left(limit: &Limit) -> f64 {
     let by_percent = limit.used_percent.map_or(1.0, |used| 1.0 - used / 100.0);
     by_count.min(by_percent).clamp(0.0, 1.0)
 }
+
+#[cfg(test)]
+mod tests;

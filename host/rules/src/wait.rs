@@ -185,3 +185,6 @@ pub fn late<R: Rng + ?Sized>(wait: Duration, rng: &mut R) -> Duration {
     let most = (wait / LATE_SHARE).clamp(LATE_MIN, LATE_MAX);
     wait.saturating_add(rng.random_range(0..=most))
 }
+
+#[cfg(test)]
+mod tests;
