@@ -1,0 +1,232 @@
+//! A whole host in one process: the real scheduler, poll path, store and connectors, with a clock that the test turns
+//! and a transport that is a simulated vendor or a script.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+pub mod clock;
+pub mod script;
+pub mod vendor;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use weir::config::{self, Config};
+use weir::host::{Host, Parts};
+use weir::http::Transport;
+use weir::poll::Report;
+use weir::sink::line::Lines;
+use weir::stop::Stop;
+use weir::store::{MemoryDisk, PollRow, RedbStore, StoreOptions, UnitRow};
+use weir_rules::model::Reason;
+use weir_runtime::{Limits, Runtime, RuntimeConfig};
+use weir_tests::judge::Delivered;
+
+use clock::TestClock;
+
+/// 2031-03-04T10:00:00Z
+pub const NOW: i64 = 1_930_384_800_000;
+
+/// A host under test. Its store's disk outlives it, so that it can be started again.
+pub struct Rig {
+    pub clock: Arc<TestClock>,
+    pub host: Arc<Host>,
+    disk: MemoryDisk,
+    transport: Arc<dyn Transport>,
+    config: String,
+    running: tokio::task::JoinHandle<()>,
+}
+
+/// Where the built connectors are.
+pub fn connectors() -> PathBuf {
+    let dir = std::env::var_os("WEIR_CONNECTORS").map_or_else(
+        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../dist/connectors"),
+        PathBuf::from,
+    );
+    assert!(
+        dir.join("rest.wasm").is_file(),
+        "no connectors in {}: run `cargo xtask build --connectors-only` first",
+        dir.display()
+    );
+    dir
+}
+
+impl Rig {
+    /// A host with this configuration (without its `[host]` part), at [`NOW`].
+    pub async fn new(config: &str, transport: Arc<dyn Transport>) -> Rig {
+        Rig::start(config, transport, MemoryDisk::new(), Arc::new(TestClock::new(NOW))).await
+    }
+
+    async fn start(
+        config: &str,
+        transport: Arc<dyn Transport>,
+        disk: MemoryDisk,
+        clock: Arc<TestClock>,
+    ) -> Rig {
+        let host = Host::with(
+            parse(config),
+            Stop::default(),
+            Parts {
+                clock: clock.clone(),
+                store: RedbStore::in_memory(disk.clone(), StoreOptions::default())
+                    .expect("the store opens"),
+                transport: transport.clone(),
+                runtime: Runtime::new(RuntimeConfig {
+                    cache_dir: Some(cache()),
+                    workers: 2,
+                    limits: Limits::default(),
+                })
+                .expect("the runtime starts"),
+            },
+        )
+        .expect("the host opens");
+        host.store
+            .set_sinks(vec!["main".into()])
+            .await
+            .expect("the writer lives")
+            .expect("the sink is known");
+        host.prepare(true).await.expect("the connections are ready");
+        for (name, state) in host.connections.all() {
+            if let Err(why) = state {
+                panic!("connection {name}: {why}");
+            }
+        }
+        let running = {
+            let host = host.clone();
+            tokio::spawn(async move { host.run().await })
+        };
+        Rig {
+            clock,
+            host,
+            disk,
+            transport,
+            config: config.to_owned(),
+            running,
+        }
+    }
+
+    /// Ends the host without a goodbye and starts another one on what it left on its disk.
+    pub async fn crash(mut self) -> Rig {
+        self.running.abort();
+        let _ = (&mut self.running).await;
+        let (config, transport) = (self.config.clone(), self.transport.clone());
+        let (disk, clock) = (self.disk.clone(), self.clock.clone());
+        // The store is closed before it is opened again.
+        drop(self);
+        Rig::start(&config, transport, disk, clock).await
+    }
+
+    /// The same with another configuration.
+    pub async fn restart_with(mut self, config: &str) -> Rig {
+        self.config = config.to_owned();
+        self.crash().await
+    }
+
+    /// Every unit.
+    pub fn units(&self) -> Vec<UnitRow> {
+        let mut units = Vec::new();
+        let each = &mut |unit| units.push(unit);
+        self.host.store.for_each_unit(each).expect("units can be read");
+        units
+    }
+
+    /// The unit of that name.
+    pub fn unit(&self, name: &str) -> UnitRow {
+        let found = self.units().into_iter().find(|unit| unit.key.to_string() == name);
+        found.unwrap_or_else(|| panic!("no unit {name}"))
+    }
+
+    /// Polls a unit now, as the schedule would, and waits for its end.
+    pub async fn poll(&self, name: &str) -> Report {
+        self.ask(name, Reason::Schedule).await
+    }
+
+    /// Polls a unit for a given reason.
+    pub async fn ask(&self, name: &str, reason: Reason) -> Report {
+        let (_, report) = self.host.scheduler.ask(self.unit(name).id, reason);
+        report.await.expect("the poll ends")
+    }
+
+    /// Lets the schedule run until the clock shows so many ms more. Whatever falls due on the way is polled at its time.
+    pub async fn run_for(&self, ms: u64) {
+        let end = self.clock.wall_now() + i64::try_from(ms).expect("a short time");
+        loop {
+            self.settle().await;
+            let Some(next) = self.clock.next_wake() else { break };
+            if next > end {
+                break;
+            }
+            self.clock.set(next);
+        }
+        self.clock.set(end);
+        self.settle().await;
+    }
+
+    /// Waits until nothing is being polled and nothing is due.
+    pub async fn settle(&self) {
+        loop {
+            let idle = {
+                let queue = self.host.scheduler.queue();
+                let now = weir::clock::Clock::monotonic(&*self.clock);
+                queue.running() == 0 && queue.next_due().is_none_or(|due| due > now)
+            };
+            if idle && self.clock.someone_sleeps() {
+                return;
+            }
+            if !idle && self.clock.every_poll_sleeps(self.host.scheduler.queue().running()) {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_micros(200)).await;
+        }
+    }
+
+    /// All that waits in the outbox, as the lines that a sink would write.
+    pub fn lines(&self) -> Vec<Delivered> {
+        let batch = self.host.store.outbox("main", None, usize::MAX).expect("the outbox reads");
+        assert!(batch.unreadable.is_empty());
+        let (mut lines, mut text) = (Lines::default(), Vec::new());
+        for entry in &batch.entries {
+            lines.write(entry, &mut text);
+        }
+        let text = String::from_utf8(text).expect("lines are UTF-8");
+        text.lines()
+            .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+            .collect()
+    }
+
+    /// `id@revision` of every delivered line, in order.
+    pub fn delivered(&self) -> Vec<String> {
+        self.lines()
+            .iter()
+            .map(|line| format!("{}@{}", line.id, line.revision))
+            .collect()
+    }
+
+    /// The log of polls, oldest first.
+    pub fn polls(&self) -> Vec<PollRow> {
+        let mut polls = self.host.store.polls(None, 10_000).expect("polls can be read");
+        polls.reverse();
+        polls
+    }
+}
+
+impl Drop for Rig {
+    fn drop(&mut self) {
+        self.running.abort();
+    }
+}
+
+fn parse(config: &str) -> Config {
+    let text = format!(
+        "[host]\ndata = \"unused\"\nconnectors = {:?}\n{config}",
+        connectors()
+    );
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("weir.toml");
+    std::fs::write(&path, text).expect("the configuration is written");
+    config::load(&path).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// Compiled connectors, shared by all tests of a run.
+fn cache() -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled")
+}
