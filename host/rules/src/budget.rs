@@ -43,6 +43,8 @@ const RETRY_EMPTY_MOST: Duration = 15 * 60_000;
 const RETRY_SLOT: Duration = 1000;
 /// A percentage is forgotten after this; vendors send it only while there is something to say.
 const PERCENT_LIFE: Duration = 60 * 60_000;
+/// A clock that goes back by less has been corrected, not set.
+const CLOCK_SLACK: Duration = 5000;
 /// Two resets closer than this mean one window: dates have a resolution of a second.
 const SAME_RESET: u64 = 2000;
 /// The weight of the newest answer in what a call is measured to cost.
@@ -134,6 +136,8 @@ pub struct Budget {
     pub seen_at: Timestamp,
     /// When a call was last admitted.
     pub spent_at: Option<Timestamp>,
+    /// The last time by our clock that was seen here: how a clock that was set back is noticed.
+    clock: Timestamp,
     /// The most that was seen left, for a vendor that does not state the limit.
     peak: u64,
     /// What the vendor said is left, before anything was spent of it.
@@ -149,6 +153,7 @@ impl Budget {
     ///
     /// Never brings a refusal's end forward: an answer that was on its way does not know of it.
     pub fn update(&mut self, limit: &Limit, now: Timestamp) {
+        self.rebase(now);
         if let Some(remaining) = limit.remaining {
             self.measure_cost(remaining);
         }
@@ -182,10 +187,17 @@ impl Budget {
         }
     }
 
-    /// The vendor refused a call, and wants none before `until`. Call it after [`Budget::update`] with the same
-    /// answer.
+    /// At `now` the vendor refused a call, and wants none before `until`. Call it after [`Budget::update`] with
+    /// the same answer.
     ///
     /// Its word stands above the count: a bucket that said "nothing left" is tried again at `until`.
+    pub fn refused(&mut self, until: Timestamp, now: Timestamp) {
+        self.rebase(now);
+        self.spent(until);
+    }
+
+    /// As [`Budget::refused`], where the moment of the refusal is not known: a clock that is set back later makes
+    /// such a wait longer.
     pub fn spent(&mut self, until: Timestamp) {
         self.hold(until);
         if self.remaining == Some(0) {
@@ -197,8 +209,25 @@ impl Budget {
         }
     }
 
+    /// Moves every moment along when our clock has been set back since the last call, so that no wait grows by
+    /// the hours of the jump. Call it before [`Budget::admit`].
+    ///
+    /// A clock that was set forward cannot be told from time that has passed.
+    pub fn rebase(&mut self, now: Timestamp) {
+        let back = now.saturating_sub(self.clock);
+        if self.clock != 0 && back < -(CLOCK_SLACK as i64) {
+            let moved = |moment: Timestamp| moment.saturating_add(back);
+            self.resets_at = self.resets_at.map(moved);
+            self.not_before = self.not_before.map(moved);
+            self.spent_at = self.spent_at.map(moved);
+            self.seen_at = moved(self.seen_at);
+        }
+        self.clock = now;
+    }
+
     /// Notes that a call was admitted at `now`, at a `cost` in requests. The next answer corrects it.
     pub fn spend(&mut self, cost: u64, now: Timestamp) {
+        self.rebase(now);
         if self.rolled_over(now) {
             self.forget_window();
             // Until an answer tells more, the new window is full.

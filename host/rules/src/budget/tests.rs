@@ -53,10 +53,10 @@ fn a_spent_bucket_waits_for_its_reset_and_not_a_moment_less() {
 #[test]
 fn a_refusal_holds_everyone_and_is_never_brought_forward() {
     let mut budget = of(&told(60, 29, 42_000));
-    budget.spent(NOW + 60_000);
+    budget.refused(NOW + 60_000, NOW);
     // An answer that was on its way, and a refusal that ends earlier.
     budget.update(&told(60, 28, 41_000), NOW + 1000);
-    budget.spent(NOW + 50_000);
+    budget.refused(NOW + 50_000, NOW + 1000);
     assert_eq!(
         all(&budget, NOW + 59_999),
         [Admit::WaitUntil(NOW + 60_000); 3]
@@ -67,9 +67,34 @@ fn a_refusal_holds_everyone_and_is_never_brought_forward() {
 #[test]
 fn the_vendors_word_stands_above_its_count() {
     let mut budget = of(&told(60, 0, HOUR));
-    budget.spent(NOW + 5000);
+    budget.refused(NOW + 5000, NOW);
     assert_eq!(all(&budget, NOW + 4999), [Admit::WaitUntil(NOW + 5000); 3]);
     assert_eq!(all(&budget, NOW + 5000), [Admit::Go; 3]);
+}
+
+#[test]
+fn case_039_a_clock_that_is_set_back_makes_no_wait_longer() {
+    let back = NOW - 6 * 3_600_000;
+    let mut refused = Budget::default();
+    refused.refused(NOW + 60_000, NOW);
+    // Ten seconds into the wait.
+    refused.rebase(NOW + 10_000);
+    refused.rebase(back);
+    assert_eq!(all(&refused, back), [Admit::WaitUntil(back + 50_000); 3]);
+
+    let mut counted = of(&told(60, 0, 42_000));
+    counted.rebase(back);
+    assert_eq!(all(&counted, back), [Admit::WaitUntil(back + 42_000); 3]);
+    counted.update(&told(60, 30, 42_000), back + 1000);
+    assert_eq!(all(&counted, back + 1000), [Admit::Go; 3]);
+
+    // A second back is a correction, and nothing that a wait should be cut for.
+    let mut corrected = of(&told(60, 0, 42_000));
+    corrected.rebase(NOW - 1000);
+    assert_eq!(
+        all(&corrected, NOW - 1000),
+        [Admit::WaitUntil(NOW + 42_000); 3]
+    );
 }
 
 #[test]
@@ -321,7 +346,7 @@ fn answers_without_a_count_keep_what_is_known() {
 fn it_survives_a_restart() {
     let mut budget = of(&told(100, 30, HOUR));
     budget.spend(3, NOW);
-    budget.spent(NOW + 70_000);
+    budget.refused(NOW + 70_000, NOW);
     let stored = serde_json::to_string(&budget).unwrap();
     assert_eq!(serde_json::from_str::<Budget>(&stored).unwrap(), budget);
     // An entry of an older version is read with what it has.
@@ -424,7 +449,7 @@ proptest! {
         let mut budget = Budget::default();
         for ((limit, remaining, per, resets_in, wait), (used_percent, restores), now, step, points) in steps {
             match step {
-                0 => budget.spent(now),
+                0 => budget.refused(now.saturating_add(60_000), now),
                 1 => budget.spend(cost, now),
                 _ => {
                     let quota_unit = if points { "points" } else { "requests" }.to_owned();
