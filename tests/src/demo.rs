@@ -262,6 +262,10 @@ page_size = 100
 page_size_param = "limit"
 granularity = "1s"
 
+[connection.shop.streams.orders]
+freshness = "3s"
+overlap = "15s"
+
 [connection.desk]
 connector = "rest"
 auth = {{ bearer = {{ env = "{DEMO_TOKEN_VARIABLE}" }} }}
@@ -282,6 +286,10 @@ window = {{ since = "updated_after" }}
 paging = {{ style = "link" }}
 page_size = 50
 page_size_param = "per_page"
+
+[connection.desk.streams.tickets]
+freshness = "3s"
+overlap = "15s"
 
 [connection.wms]
 connector = "rest"
@@ -309,6 +317,9 @@ order = "unordered"
 paging = {{ style = "page", param = "page", short_page_ends = true }}
 page_size = 50
 page_size_param = "per_page"
+
+[connection.wms.streams.items]
+freshness = "4s"
 "#
     )
 }

@@ -1,7 +1,7 @@
 //! A whole host in one process: the real scheduler, poll path, store and connectors, with a clock that the test turns
 //! and a transport that is a simulated vendor or a script.
 
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
 pub mod clock;
 pub mod script;
@@ -56,6 +56,11 @@ impl Rig {
         Rig::start(config, transport, MemoryDisk::new(), Arc::new(TestClock::new(NOW))).await
     }
 
+    /// The same, on a clock that somebody else reads too.
+    pub async fn on_clock(config: &str, transport: Arc<dyn Transport>, clock: Arc<TestClock>) -> Rig {
+        Rig::start(config, transport, MemoryDisk::new(), clock).await
+    }
+
     async fn start(
         config: &str,
         transport: Arc<dyn Transport>,
@@ -104,13 +109,12 @@ impl Rig {
         }
     }
 
-    /// Ends the host without a goodbye and starts another one on what it left on its disk.
-    pub async fn crash(mut self) -> Rig {
-        self.running.abort();
-        let _ = (&mut self.running).await;
+    /// Kills the host where it stands and starts another one on what its disk held at that instant.
+    pub async fn crash(self) -> Rig {
+        let disk = self.disk.snapshot();
         let (config, transport) = (self.config.clone(), self.transport.clone());
-        let (disk, clock) = (self.disk.clone(), self.clock.clone());
-        // The store is closed before it is opened again.
+        let clock = self.clock.clone();
+        // What the dead host's last polls still do, nobody sees.
         drop(self);
         Rig::start(&config, transport, disk, clock).await
     }

@@ -57,14 +57,7 @@ impl Vendors {
         for (name, value) in request.headers.iter().chain(&request.secret_headers) {
             sim = sim.with(name, value);
         }
-        let (name, rest) = sim
-            .path
-            .trim_start_matches('/')
-            .split_once('/')
-            .map(|(name, rest)| (name.to_owned(), format!("/{rest}")))
-            .unwrap_or_default();
-        sim.origin = format!("{}/{name}", sim.origin);
-        sim.path = rest;
+        let name = sim.path.split('/').nth(1).unwrap_or_default().to_owned();
         let vendor = self.vendors.iter().find(|(known, _)| *known == name);
         let (_, vendor) = vendor.unwrap_or_else(|| panic!("no vendor {name}"));
         vendor.handle(self.clock.wall_now(), &sim)
