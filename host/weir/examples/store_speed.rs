@@ -1,18 +1,21 @@
 //! What the store costs: 200,000 records of about 400 bytes, page by page, with the pages of 32 polls in flight
-//! and one sink that takes everything; beside it, a plain loop with one upsert per record and one durable
+//! and one sink that takes everything (`files`: a file sink); beside it, a plain loop with one upsert per record and one durable
 //! transaction per page. Prints wall time, CPU time and peak memory of one of them, as a process of its own.
 //!
-//! - `store_speed store|loop [PAGE_SIZE] [RECORDS] [ascending|random]`
+//! - `store_speed store|files|loop [PAGE_SIZE] [RECORDS] [ascending|random]`
 //! - `store_speed fill PATH [RECORDS]` leaves a store as a killed process does
 //! - `store_speed open PATH` opens it, tells how long that took, and leaves it the same way
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use redb::TableDefinition;
+use tokio::sync::watch;
+use weir::clock::SystemClock;
+use weir::sink::{Delivery, DeliverySettings, Ended, FileSettings, FileSink, Mode};
 use weir::store::{
     Commit, Conclusion, PollRow, PreparedRecord, RecordData, RedbStore, Store, StoreOptions,
     Ticket, UnitId, UnitKey,
@@ -32,7 +35,7 @@ async fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     let what = args.next().unwrap_or_else(|| "store".into());
     match what.as_str() {
-        "store" | "loop" => {
+        "store" | "files" | "loop" => {
             let load = Load {
                 page_size: args.next().map_or(Ok(1000), |text| text.parse())?,
                 records: args.next().map_or(Ok(200_000), |text| text.parse())?,
@@ -48,7 +51,8 @@ async fn main() -> Result<()> {
                 ascending: true,
             };
             let store = RedbStore::open(Path::new(&path), StoreOptions::default())?;
-            fill(&store, &load).await?;
+            let taken = take_all(store.clone(), load.records);
+            fill(&store, &load, taken).await?;
             std::process::exit(0)
         }
         "open" => {
@@ -63,7 +67,7 @@ async fn main() -> Result<()> {
             );
             std::process::exit(0)
         }
-        other => bail!("`{other}` is none of store, loop, fill, open"),
+        other => bail!("`{other}` is none of store, files, loop, fill, open"),
     }
 }
 
@@ -93,7 +97,15 @@ async fn measure(what: &str, load: &Load) -> Result<()> {
     let transactions = match what {
         "store" => {
             let store = RedbStore::open(&path, StoreOptions::default())?;
-            fill(&store, load).await?;
+            let taken = take_all(store.clone(), load.records);
+            fill(&store, load, taken).await?;
+            store.transactions()
+        }
+        "files" => {
+            let store = RedbStore::open(&path, StoreOptions::default())?;
+            let file = directory.join("{stream}.ndjson");
+            let taken = into_files(store.clone(), load.records, file);
+            fill(&store, load, taken).await?;
             store.transactions()
         }
         _ => plain_loop(&path, load)?,
@@ -149,7 +161,11 @@ fn page(first: usize, count: usize, ascending: bool) -> Vec<PreparedRecord> {
         .collect()
 }
 
-async fn fill(store: &Arc<RedbStore>, load: &Load) -> Result<()> {
+async fn fill(
+    store: &Arc<RedbStore>,
+    load: &Load,
+    taken: impl Future<Output = Result<()>> + Send + 'static,
+) -> Result<()> {
     store.set_sinks(vec!["out".into()]).await??;
     let key = UnitKey {
         connection: "acme".into(),
@@ -157,7 +173,7 @@ async fn fill(store: &Arc<RedbStore>, load: &Load) -> Result<()> {
         partition: None,
     };
     let unit = store.ensure_unit(&key).await??.id;
-    let reader = tokio::spawn(take_all(store.clone(), load.records));
+    let reader = tokio::spawn(taken);
     let mut in_flight = VecDeque::new();
     for page in load.pages() {
         in_flight.push_back(store.commit(commit(unit, &key, page)));
@@ -240,6 +256,23 @@ async fn take_all(store: Arc<RedbStore>, records: usize) -> Result<()> {
     }
     let left = store.outbox_size()?.entries;
     ensure!(left == 0, "{left} entries are left in the outbox");
+    Ok(())
+}
+
+/// The delivery loop and a file sink, until all records are in the file.
+async fn into_files(store: Arc<RedbStore>, records: usize, file: PathBuf) -> Result<()> {
+    let sink = FileSink::new("out", FileSettings::new(file))?;
+    let clock = Arc::new(SystemClock::new());
+    let delivery = Delivery::new(store, clock, Box::new(sink), DeliverySettings::default());
+    let mut status = delivery.status();
+    let mode = watch::Sender::new(Mode::Run);
+    let running = tokio::spawn(delivery.run(mode.subscribe()));
+    status
+        .wait_for(|status| status.delivered == records as u64)
+        .await?;
+    mode.send_replace(Mode::Drain);
+    let ended = running.await?;
+    ensure!(ended == Ended::Drained, "{ended:?}");
     Ok(())
 }
 

@@ -8,7 +8,7 @@
 //! - What does not read in the outbox becomes a dead letter, and what lies behind it is delivered.
 //! - Memory is bounded: one batch and a bounded number of refused entries.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ pub struct DeliverySettings {
 impl Default for DeliverySettings {
     fn default() -> Self {
         DeliverySettings {
-            batch_bytes: 1 << 20,
+            batch_bytes: 2 << 20,
             backoff: Backoff::default().capped(60_000),
             refused: Backoff::default().capped(60_000),
             refused_tries: 6,
@@ -286,15 +286,8 @@ impl Delivery {
 
     /// Offers what waits, up to the first entry whose record is held.
     async fn deliver(&mut self) -> Result<(), Stumble> {
-        let held = &self.held;
+        let free = self.free();
         let batch = self.waiting.make_contiguous();
-        let free = match held.is_empty() {
-            true => batch.len(),
-            false => batch
-                .iter()
-                .take_while(|entry| !held.iter().any(|held| same_record(&held.entry, entry)))
-                .count(),
-        };
         if free == 0 {
             if let Some(entry) = self.waiting.pop_front() {
                 self.handled = self.handled.max(entry.sequence);
@@ -332,6 +325,21 @@ impl Delivery {
             self.handled = up_to;
         }
         Ok(())
+    }
+
+    /// How many entries from the front may be offered at once.
+    fn free(&self) -> usize {
+        if !self.sink.may_refuse() {
+            return self.waiting.len();
+        }
+        let mut offered = HashSet::new();
+        self.waiting
+            .iter()
+            .take_while(|entry| {
+                let held = self.held.iter().any(|held| same_record(&held.entry, entry));
+                !held && offered.insert((&*entry.unit, entry.id.as_str()))
+            })
+            .count()
     }
 
     /// Offers one held entry by itself.

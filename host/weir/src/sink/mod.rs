@@ -27,6 +27,11 @@ pub use stdout::StdoutSink;
 pub trait Sink: Send + 'static {
     /// The sink's name in `weir.toml`.
     fn name(&self) -> &str;
+    /// It may refuse single entries. Then no batch has two versions of one record, so that a later version never
+    /// overtakes a refused one.
+    fn may_refuse(&self) -> bool {
+        false
+    }
     /// Takes a batch in order, or some of it from the front. When it returns, what it reports as taken is durable.
     /// After an error the same entries are offered again, and so are entries whose acknowledgement was not stored
     /// before a crash: at most [`UNACKNOWLEDGED_BATCHES`] batches.

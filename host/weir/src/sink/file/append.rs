@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use weir_rules::model::Timestamp;
 
-use super::tail::{self, Tail};
+use super::tail::{self, REACH, Tail};
 use super::{FileError, FileSettings, Group, Line, Rotation, rotate};
 
 /// How often a file that somebody takes away is made anew for the same lines.
@@ -105,17 +105,29 @@ impl Files {
         }
     }
 
+    /// How many files are open.
+    pub(super) fn open(&self) -> usize {
+        self.known
+            .values()
+            .filter(|known| known.file.is_some())
+            .count()
+    }
+
+    /// Takes something that is no file for one whose end is known.
+    #[cfg(test)]
+    pub(super) fn take_for_open(&mut self, path: &Path) {
+        let known = Known {
+            file: OpenOptions::new().append(true).open(path).ok(),
+            ..Known::default()
+        };
+        self.known.insert(path.to_path_buf(), known);
+    }
+
     fn close_some(&mut self) {
         if self.known.len() > KNOWN {
             self.known.retain(|_, known| known.file.is_some());
         }
-        while self
-            .known
-            .values()
-            .filter(|known| known.file.is_some())
-            .count()
-            > self.max_open
-        {
+        while self.open() > self.max_open {
             let oldest = self
                 .known
                 .values_mut()
@@ -130,29 +142,36 @@ impl Files {
 
 impl Known {
     fn read(path: &Path) -> Result<Self, Box<dyn std::error::Error>> {
-        let mut tail = Tail::default();
+        let mut tail = Tail {
+            reach_left: REACH,
+            ..Tail::default()
+        };
         let mut file = None;
-        match OpenOptions::new().read(true).append(true).open(path) {
-            Ok(mut opened) => {
-                tail = tail::read(&mut opened)?;
+        // Before it is opened: a pipe that nobody reads would hold us up, and a device has no end to read.
+        match look(path)? {
+            Some(metadata) if metadata.is_file() => {
+                let mut opened = OpenOptions::new().read(true).append(true).open(path)?;
+                tail = tail::read(&mut opened, REACH)?;
                 if opened.metadata()?.len() > tail.whole {
                     opened.set_len(tail.whole)?;
                     opened.sync_all()?;
                 }
                 file = Some(opened);
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error.into()),
+            Some(_) => return Err("is not a file: name one that is, or that can be made".into()),
+            None => {}
         }
-        if !tail.reaches {
-            match rotate::newest(path) {
-                Ok(Some(rotated)) => tail
-                    .keys
-                    .extend(tail::read(&mut File::open(rotated)?)?.keys),
-                Ok(None) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error.into()),
-            }
+        let mut rotated = match rotate::newest_first(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            rotated => rotated?,
+        }
+        .into_iter();
+        while tail.reach_left > 0
+            && let Some(older) = rotated.next()
+        {
+            let older = tail::read(&mut File::open(older)?, tail.reach_left)?;
+            tail.keys.extend(older.keys);
+            tail.reach_left = older.reach_left;
         }
         Ok(Known {
             file,

@@ -2,8 +2,8 @@
 //!
 //! Promises:
 //! - An entry counts as delivered when its line is synced, and so is the directory in which its file was made.
-//! - What was written before a crash and not acknowledged is not written again: the end of the file, and of the
-//!   one that was rotated away just before, is read when a file is first opened.
+//! - What was written before a crash and not acknowledged is not written again: when a file is first opened its
+//!   end is read, and the ends of those that were rotated away just before.
 //! - A line that a crash has cut off is removed before anything is added.
 //! - A file that is deleted or moved away under the host is made anew.
 //!
@@ -31,7 +31,7 @@ pub use self::rotate::{Period, Rotation};
 pub use self::template::TemplateError;
 
 /// Bytes of lines after which a batch is cut. The tail that is read at start is reckoned from it.
-const BATCH_BYTES: usize = 1 << 20;
+const BATCH_BYTES: usize = 2 << 20;
 
 /// Settings of a file sink.
 #[derive(Clone, Debug, PartialEq, Eq)]

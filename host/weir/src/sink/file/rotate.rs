@@ -61,11 +61,11 @@ pub(super) fn next_name(path: &Path, last: Timestamp) -> std::io::Result<PathBuf
     Ok(path.with_file_name(format!("{stem}.{day}.{}{extension}", number + 1)))
 }
 
-/// The file that was rotated away last.
-pub(super) fn newest(path: &Path) -> std::io::Result<Option<PathBuf>> {
-    Ok(rotated(path)?
-        .max_by(|one, other| (&one.day, one.number).cmp(&(&other.day, other.number)))
-        .map(|rotated| rotated.path))
+/// The files that were rotated away, the last one first.
+pub(super) fn newest_first(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut rotated: Vec<Rotated> = rotated(path)?.collect();
+    rotated.sort_by(|one, other| (&other.day, other.number).cmp(&(&one.day, one.number)));
+    Ok(rotated.into_iter().map(|rotated| rotated.path).collect())
 }
 
 struct Rotated {

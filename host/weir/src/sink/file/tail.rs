@@ -13,7 +13,7 @@ use crate::sink::line::BEGINNING;
 
 /// What a batch may add to a file, counted as [`counted`] does: full batches but for the last line, which may be
 /// of any length.
-const REACH: u64 = (UNACKNOWLEDGED_BATCHES * 2 * BATCH_BYTES) as u64;
+pub(super) const REACH: u64 = (UNACKNOWLEDGED_BATCHES * 2 * BATCH_BYTES) as u64;
 
 /// However long a line is, it is one line: a batch ends with the first that goes beyond its bound.
 fn counted(length: u64) -> u64 {
@@ -29,8 +29,8 @@ pub(super) struct Tail {
     pub(super) last_seen: Option<Timestamp>,
     /// Where the last whole line ends: what lies behind it is a piece of a line.
     pub(super) whole: u64,
-    /// The file holds all that may be unacknowledged; otherwise the rotated one before it may hold some.
-    pub(super) reaches: bool,
+    /// How much further back something may be unacknowledged, in the files that were rotated away before this one.
+    pub(super) reach_left: u64,
 }
 
 /// Why a file is not touched.
@@ -50,17 +50,17 @@ struct Marks {
     seen_at: Option<Box<str>>,
 }
 
-/// Reads the end of a file.
-pub(super) fn read(file: &mut File) -> Result<Tail, TailError> {
+/// Reads the end of a file, as far back as `reach`.
+pub(super) fn read(file: &mut File, reach: u64) -> Result<Tail, TailError> {
     let length = file.seek(SeekFrom::End(0))?;
-    let (start, reaches) = start(file, length)?;
+    let (start, reach_left) = start(file, length, reach)?;
     file.seek(SeekFrom::Start(start))?;
     let mut tail = Tail {
         whole: start,
-        reaches,
+        reach_left,
         ..Tail::default()
     };
-    let mut reader = BufReader::with_capacity(64 << 10, file);
+    let mut reader = BufReader::with_capacity(64 << 10, file.take(length - start));
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -88,8 +88,8 @@ pub(super) fn read(file: &mut File) -> Result<Tail, TailError> {
     }
 }
 
-/// Where to begin to read, and whether that is far enough back.
-fn start(file: &mut File, length: u64) -> std::io::Result<(u64, bool)> {
+/// Where to begin to read, and what is missing then to be far enough back.
+fn start(file: &mut File, length: u64, reach: u64) -> std::io::Result<(u64, u64)> {
     let mut block = vec![0; 64 << 10];
     let mut block_end = length;
     // The end of the line that is being measured; none before the last line break.
@@ -106,13 +106,14 @@ fn start(file: &mut File, length: u64) -> std::io::Result<(u64, bool)> {
             let after = block_start + at as u64 + 1;
             if let Some(end) = line_end {
                 sum += counted(end - after);
-                if sum >= REACH {
-                    return Ok((after, true));
+                if sum >= reach {
+                    return Ok((after, 0));
                 }
             }
             line_end = Some(after);
         }
         block_end = block_start;
     }
-    Ok((0, false))
+    let first_line = line_end.map_or(0, counted);
+    Ok((0, reach.saturating_sub(sum + first_line)))
 }

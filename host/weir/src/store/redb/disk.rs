@@ -214,6 +214,14 @@ impl MemoryDisk {
             .unwrap_or_else(PoisonError::into_inner) = bytes;
     }
 
+    /// What a kill at this instant would leave: a disk of its own, on which the writes to this one no longer show.
+    pub fn snapshot(&self) -> MemoryDisk {
+        MemoryDisk {
+            bytes: Arc::new(RwLock::new(self.read_lock().clone())),
+            capacity: Arc::default(),
+        }
+    }
+
     /// Bytes in use.
     pub fn len(&self) -> usize {
         self.read_lock().len()
