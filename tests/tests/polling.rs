@@ -41,7 +41,10 @@ fn orders(records: &[(&str, &str, &str)], next: Option<&str>) -> Reply {
         .map(|(id, at, text)| format!(r#"{{"id":"{id}","at":"2031-03-04T{at}Z","text":"{text}"}}"#))
         .collect();
     let next = next.map_or("null".to_owned(), |token| format!("\"{token}\""));
-    Reply::ok(format!(r#"{{"orders":[{}],"next":{next}}}"#, records.join(",")))
+    Reply::ok(format!(
+        r#"{{"orders":[{}],"next":{next}}}"#,
+        records.join(",")
+    ))
 }
 
 async fn shop(script: &std::sync::Arc<Script>) -> Rig {
@@ -53,7 +56,10 @@ async fn shop(script: &std::sync::Arc<Script>) -> Rig {
 #[tokio::test]
 async fn every_record_once_and_the_next_window_begins_before_the_newest() {
     let script = Script::new([
-        orders(&[("a", "09:58:00", "x"), ("b", "09:58:00", "x")], Some("t2")),
+        orders(
+            &[("a", "09:58:00", "x"), ("b", "09:58:00", "x")],
+            Some("t2"),
+        ),
         orders(&[("c", "09:59:00", "x")], None),
     ]);
     let rig = shop(&script).await;
@@ -66,7 +72,11 @@ async fn every_record_once_and_the_next_window_begins_before_the_newest() {
     let report = rig.poll("shop/orders").await;
     assert_eq!((report.tally.new, report.tally.unchanged), (0, 1));
     let asked = script.asked();
-    assert!(asked[2].url.contains("since=2031-03-04T09%3A54%3A00Z"), "{}", asked[2].url);
+    assert!(
+        asked[2].url.contains("since=2031-03-04T09%3A54%3A00Z"),
+        "{}",
+        asked[2].url
+    );
     assert_eq!(rig.delivered().len(), 3);
 }
 
@@ -78,18 +88,34 @@ async fn case_001_a_wait_in_date_form_is_kept_to_the_second() {
     let script = Script::new([limited, orders(&[("a", "09:58:00", "x")], None)]);
     let rig = shop(&script).await;
     let report = rig.poll("shop/orders").await;
-    assert_eq!((report.outcome, report.class), (Outcome::Waiting, Some(Class::RateLimited)));
+    assert_eq!(
+        (report.outcome, report.class),
+        (Outcome::Waiting, Some(Class::RateLimited))
+    );
     script.then([orders(&[], None), orders(&[], None)]);
     rig.run_for(110 * 1_000).await;
     let asked = script.asked();
-    assert!(asked[1].at >= NOW + 90 * S, "not early: {}", asked[1].at - NOW);
-    assert!(asked[1].at <= NOW + 100 * S, "and soon: {}", asked[1].at - NOW);
+    assert!(
+        asked[1].at >= NOW + 90 * S,
+        "not early: {}",
+        asked[1].at - NOW
+    );
+    assert!(
+        asked[1].at <= NOW + 100 * S,
+        "and soon: {}",
+        asked[1].at - NOW
+    );
     assert_eq!(rig.delivered(), ["a@1"]);
 }
 
 #[tokio::test]
 async fn case_009_a_long_wait_is_a_stored_due_time_and_holds_nobody_else() {
-    let config = format!("{SHOP}{}", SHOP.replace("connection.shop", "connection.fair").replace("api.example", "fair.example").replace("S3CR3T-9f2", "another-key"));
+    let config = format!(
+        "{SHOP}{}",
+        SHOP.replace("connection.shop", "connection.fair")
+            .replace("api.example", "fair.example")
+            .replace("S3CR3T-9f2", "another-key")
+    );
     let script = Script::by(|asked| {
         if asked.url.contains("fair.example") {
             orders(&[], None)
@@ -100,13 +126,26 @@ async fn case_009_a_long_wait_is_a_stored_due_time_and_holds_nobody_else() {
     let rig = Rig::new(&config, script.clone()).await;
     script.on(&rig.clock);
     rig.run_for(60_000).await;
-    let count = |host: &str| script.asked().iter().filter(|a| a.url.contains(host)).count();
+    let count = |host: &str| {
+        script
+            .asked()
+            .iter()
+            .filter(|a| a.url.contains(host))
+            .count()
+    };
     assert_eq!(count("api.example"), 1);
-    assert!(count("fair.example") >= 3, "the other connection keeps its rhythm");
+    assert!(
+        count("fair.example") >= 3,
+        "the other connection keeps its rhythm"
+    );
 
     let rig = rig.crash().await;
     rig.run_for(3_000_000).await;
-    assert_eq!(count("api.example"), 1, "a restart does not shorten the wait");
+    assert_eq!(
+        count("api.example"),
+        1,
+        "a restart does not shorten the wait"
+    );
     rig.run_for(600_000).await;
     assert_eq!(count("api.example"), 2);
 }
@@ -115,7 +154,10 @@ async fn case_009_a_long_wait_is_a_stored_due_time_and_holds_nobody_else() {
 async fn case_041_a_record_of_the_saved_second_that_comes_later_is_delivered() {
     let script = Script::new([
         orders(&[("a", "09:50:07", "x"), ("b", "09:50:07", "x")], None),
-        orders(&[("a", "09:50:07", "x"), ("b", "09:50:07", "x")], Some("t2")),
+        orders(
+            &[("a", "09:50:07", "x"), ("b", "09:50:07", "x")],
+            Some("t2"),
+        ),
         orders(&[("c", "09:50:07", "x")], None),
     ]);
     let rig = shop(&script).await;
@@ -127,7 +169,9 @@ async fn case_041_a_record_of_the_saved_second_that_comes_later_is_delivered() {
 #[tokio::test]
 async fn case_051_a_stamp_from_the_future_does_not_hide_what_comes_after() {
     let script = Script::new([
-        Reply::ok(r#"{"orders":[{"id":"p1","at":"2031-03-04T09:59:00Z"},{"id":"p2","at":"2031-04-04T10:00:00Z"}],"next":null}"#),
+        Reply::ok(
+            r#"{"orders":[{"id":"p1","at":"2031-03-04T09:59:00Z"},{"id":"p2","at":"2031-04-04T10:00:00Z"}],"next":null}"#,
+        ),
         orders(&[("p3", "10:03:00", "x")], None),
     ]);
     let rig = shop(&script).await;
@@ -135,13 +179,20 @@ async fn case_051_a_stamp_from_the_future_does_not_hide_what_comes_after() {
     rig.clock.advance(300 * S);
     rig.poll("shop/orders").await;
     assert_eq!(rig.delivered(), ["p1@1", "p2@1", "p3@1"]);
-    assert!(script.asked()[1].url.contains("since=2031-03-04T09%3A54%3A00Z"));
+    assert!(
+        script.asked()[1]
+            .url
+            .contains("since=2031-03-04T09%3A54%3A00Z")
+    );
 }
 
 #[tokio::test]
 async fn case_065_a_walk_that_was_killed_goes_on_from_its_stored_step() {
     let script = Script::new([
-        orders(&[("r9", "09:59:09", "x"), ("r8", "09:59:08", "x")], Some("t2")),
+        orders(
+            &[("r9", "09:59:09", "x"), ("r8", "09:59:08", "x")],
+            Some("t2"),
+        ),
         Reply::broken(),
     ]);
     let rig = shop(&script).await;
@@ -149,19 +200,29 @@ async fn case_065_a_walk_that_was_killed_goes_on_from_its_stored_step() {
     assert_eq!(report.outcome, Outcome::Failed);
     let rig = rig.crash().await;
     script.then([
-        orders(&[("r7", "09:59:07", "x"), ("r6", "09:59:06", "x")], Some("t3")),
+        orders(
+            &[("r7", "09:59:07", "x"), ("r6", "09:59:06", "x")],
+            Some("t3"),
+        ),
         orders(&[("r5", "09:59:05", "x")], None),
     ]);
     let report = rig.poll("shop/orders").await;
     assert_eq!(report.outcome, Outcome::Ok);
-    assert!(script.asked()[2].url.contains("token=t2"), "{}", script.asked()[2].url);
+    assert!(
+        script.asked()[2].url.contains("token=t2"),
+        "{}",
+        script.asked()[2].url
+    );
     assert_eq!(rig.delivered(), ["r9@1", "r8@1", "r7@1", "r6@1", "r5@1"]);
 }
 
 #[tokio::test]
 async fn case_075_a_token_that_repeats_on_an_empty_page_ends_the_walk_well() {
     let script = Script::new([
-        orders(&[("1", "09:01:00", "x"), ("2", "09:02:00", "x")], Some("c2")),
+        orders(
+            &[("1", "09:01:00", "x"), ("2", "09:02:00", "x")],
+            Some("c2"),
+        ),
         orders(&[("3", "09:03:00", "x")], Some("c3")),
         orders(&[], Some("c3")),
     ]);
@@ -174,7 +235,10 @@ async fn case_075_a_token_that_repeats_on_an_empty_page_ends_the_walk_well() {
 #[tokio::test]
 async fn case_079_an_empty_page_with_a_token_is_not_the_last() {
     let script = Script::new([
-        orders(&[("1", "09:01:00", "x"), ("2", "09:02:00", "x")], Some("t2")),
+        orders(
+            &[("1", "09:01:00", "x"), ("2", "09:02:00", "x")],
+            Some("t2"),
+        ),
         orders(&[], Some("t3")),
         orders(&[("3", "09:03:00", "x"), ("4", "09:04:00", "x")], None),
     ]);
@@ -193,7 +257,11 @@ async fn a_walk_in_a_circle_is_said_and_moves_no_watermark() {
     let rig = shop(&script).await;
     let report = rig.poll("shop/orders").await;
     assert_eq!(report.outcome, Outcome::Incomplete);
-    assert_eq!(rig.delivered().len(), 6, "what came is delivered all the same");
+    assert_eq!(
+        rig.delivered().len(),
+        6,
+        "what came is delivered all the same"
+    );
     assert_eq!(rig.unit("shop/orders").state.watermark, None);
 }
 
@@ -204,9 +272,15 @@ async fn case_087_an_expired_page_token_walks_the_window_again_and_delivers_noth
         "[[connection.shop.config.errors]]\nstatus = 400\npointer = \"/error\"\nequals = [\"INVALID_PAGE_TOKEN\", \"EXPIRED_PAGE_TOKEN\"]\nclass = \"position-lost\"\n\n[connection.shop.config.streams.orders]",
     );
     let script = Script::new([
-        orders(&[("a", "09:01:00", "x"), ("b", "09:02:00", "x")], Some("t2")),
+        orders(
+            &[("a", "09:01:00", "x"), ("b", "09:02:00", "x")],
+            Some("t2"),
+        ),
         Reply::status(400, r#"{"error":"EXPIRED_PAGE_TOKEN"}"#),
-        orders(&[("a", "09:01:00", "x"), ("b", "09:02:00", "x")], Some("u2")),
+        orders(
+            &[("a", "09:01:00", "x"), ("b", "09:02:00", "x")],
+            Some("u2"),
+        ),
         orders(&[("c", "09:03:00", "x")], None),
     ]);
     let rig = Rig::new(&config, script.clone()).await;
@@ -248,12 +322,19 @@ backoff = { base = "1s", cap = "1m" }
     let rig = Rig::new(config, script.clone()).await;
     rig.poll("cal/events").await;
     let report = rig.poll("cal/events").await;
-    assert_eq!(report.class, Some(Class::PositionLost), "a 410 is never an empty success");
+    assert_eq!(
+        report.class,
+        Some(Class::PositionLost),
+        "a 410 is never an empty success"
+    );
     rig.poll("cal/events").await;
     rig.poll("cal/events").await;
     assert_eq!(rig.delivered(), ["a@1", "b@1", "b@2", "c@1"]);
     let asked: Vec<String> = script.asked().into_iter().map(|asked| asked.url).collect();
-    assert!(asked[1].contains("sync=s1") && !asked[2].contains("sync="), "{asked:?}");
+    assert!(
+        asked[1].contains("sync=s1") && !asked[2].contains("sync="),
+        "{asked:?}"
+    );
     assert!(asked[4].contains("sync=s2"), "{asked:?}");
 }
 
@@ -261,7 +342,10 @@ backoff = { base = "1s", cap = "1m" }
 async fn case_097_a_full_page_is_never_vouched_for_by_a_304() {
     let script = Script::new([
         orders(&[("1", "09:01:00", "x"), ("2", "09:02:00", "x")], None).header("etag", "\"e1\""),
-        orders(&[("1", "09:01:00", "x"), ("2", "09:02:00", "x")], Some("t2")),
+        orders(
+            &[("1", "09:01:00", "x"), ("2", "09:02:00", "x")],
+            Some("t2"),
+        ),
         orders(&[("3", "09:03:00", "x")], None),
     ]);
     let rig = shop(&script).await;
@@ -286,7 +370,11 @@ async fn case_099_a_304_is_a_success_without_news_whatever_body_it_has() {
         assert_eq!(report.outcome, Outcome::NotModified, "{:?}", report.message);
     }
     for asked in &script.asked()[1..] {
-        assert_eq!(asked.header("if-none-match"), Some("W/\"123--gzip\""), "byte for byte");
+        assert_eq!(
+            asked.header("if-none-match"),
+            Some("W/\"123--gzip\""),
+            "byte for byte"
+        );
     }
 }
 
@@ -326,7 +414,10 @@ async fn case_113_117_bytes_are_kept_and_a_half_pair_stops_nobody() {
     let script = Script::new([Reply::ok(body)]);
     let rig = shop(&script).await;
     rig.poll("shop/orders").await;
-    assert_eq!(rig.delivered(), ["9224851642388483@1", "1285704473650888702@1"]);
+    assert_eq!(
+        rig.delivered(),
+        ["9224851642388483@1", "1285704473650888702@1"]
+    );
     let lines = rig.lines();
     assert!(lines[0].data.get().contains("\"price\":0.10,\"n\":1E2"));
     assert!(lines[1].data.get().contains("\\ufffd"));
@@ -337,7 +428,10 @@ async fn case_123_the_last_of_two_versions_in_one_walk_is_delivered_last() {
     let script = Script::new([
         orders(&[("7", "09:00:00", "rev 1")], None),
         orders(&[("7", "09:00:00", "rev 2")], None),
-        orders(&[("7", "09:00:00", "rev 3"), ("8", "09:00:00", "x")], Some("t2")),
+        orders(
+            &[("7", "09:00:00", "rev 3"), ("8", "09:00:00", "x")],
+            Some("t2"),
+        ),
         orders(&[("7", "09:00:01", "rev 4")], None),
     ]);
     let rig = shop(&script).await;
@@ -364,7 +458,12 @@ async fn case_127_an_id_that_comes_back_after_its_deletion_is_delivered() {
 
 #[tokio::test]
 async fn case_129_a_revoked_token_stops_its_connection_alone_until_a_person_resumes_it() {
-    let config = format!("{SHOP}{}", SHOP.replace("connection.shop", "connection.fair").replace("api.example", "fair.example").replace("S3CR3T-9f2", "another-key"));
+    let config = format!(
+        "{SHOP}{}",
+        SHOP.replace("connection.shop", "connection.fair")
+            .replace("api.example", "fair.example")
+            .replace("S3CR3T-9f2", "another-key")
+    );
     let script = Script::by(|asked| {
         if asked.url.contains("fair.example") {
             orders(&[], None)
@@ -376,8 +475,18 @@ async fn case_129_a_revoked_token_stops_its_connection_alone_until_a_person_resu
     rig.poll("shop/orders").await;
     let report = rig.poll("shop/orders").await;
     assert_eq!(report.outcome, Outcome::NeedsSignIn);
-    let calls = |host: &str| script.asked().iter().filter(|a| a.url.contains(host)).count();
-    assert_eq!(calls("api.example"), 2, "tried once more, and no more than that");
+    let calls = |host: &str| {
+        script
+            .asked()
+            .iter()
+            .filter(|a| a.url.contains(host))
+            .count()
+    };
+    assert_eq!(
+        calls("api.example"),
+        2,
+        "tried once more, and no more than that"
+    );
     rig.run_for(600_000).await;
     assert_eq!(calls("api.example"), 2);
     assert!(calls("fair.example") > 3);
@@ -385,7 +494,9 @@ async fn case_129_a_revoked_token_stops_its_connection_alone_until_a_person_resu
     rig.run_for(60_000).await;
     assert_eq!(calls("api.example"), 2, "a restart does not forget it");
     // Another credential counts as signing in.
-    let rig = rig.restart_with(&config.replace("S3CR3T-9f2", "N3W-K3Y-77")).await;
+    let rig = rig
+        .restart_with(&config.replace("S3CR3T-9f2", "N3W-K3Y-77"))
+        .await;
     rig.run_for(60_000).await;
     assert!(calls("api.example") > 2);
 }
@@ -393,7 +504,10 @@ async fn case_129_a_revoked_token_stops_its_connection_alone_until_a_person_resu
 #[tokio::test]
 async fn case_135_a_key_in_the_query_is_in_no_row_and_no_report() {
     let echo = |asked: &support::script::Asked| {
-        Reply::status(404, format!(r#"{{"message":"no route for {}"}}"#, asked.url))
+        Reply::status(
+            404,
+            format!(r#"{{"message":"no route for {}"}}"#, asked.url),
+        )
     };
     let script = Script::by(echo);
     script.then([Reply::refused(), Reply::ok("{ half")]);
@@ -402,7 +516,12 @@ async fn case_135_a_key_in_the_query_is_in_no_row_and_no_report() {
         let report = rig.poll("shop/orders").await;
         assert!(!format!("{report:?}").contains("S3CR3T-9f2"), "{report:?}");
     }
-    assert!(script.asked().iter().all(|asked| asked.url.contains("api_key=S3CR3T-9f2")));
+    assert!(
+        script
+            .asked()
+            .iter()
+            .all(|asked| asked.url.contains("api_key=S3CR3T-9f2"))
+    );
     let kept = format!("{:?}{:?}", rig.polls(), rig.units());
     assert!(!kept.contains("S3CR3T-9f2"), "{kept}");
     assert!(kept.contains("404"), "path and status remain");
@@ -418,7 +537,10 @@ async fn case_029_a_slow_poll_is_not_followed_by_a_salvo() {
     let rig = shop(&script).await;
     rig.run_for(100_000).await;
     let starts: Vec<i64> = script.asked().iter().map(|asked| asked.at - NOW).collect();
-    assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= 10 * S), "{starts:?}");
+    assert!(
+        starts.windows(2).all(|pair| pair[1] - pair[0] >= 10 * S),
+        "{starts:?}"
+    );
     assert!(starts.len() >= 3, "{starts:?}");
 }
 
@@ -447,7 +569,10 @@ async fn case_035_a_person_joins_the_schedule_and_a_resync_delivers_only_what_ch
     rig.poll("shop/orders").await;
     let report = rig.ask("shop/orders", Reason::Resync).await;
     assert_eq!((report.tally.changed, report.tally.unchanged), (1, 1));
-    assert!(!script.asked()[1].url.contains("since="), "everything is read");
+    assert!(
+        !script.asked()[1].url.contains("since="),
+        "everything is read"
+    );
     assert_eq!(rig.delivered(), ["a@1", "b@1", "b@2"]);
 }
 
@@ -456,7 +581,10 @@ async fn a_limit_holds_back_everyone_on_the_credential_and_nobody_else() {
     let two_streams = format!(
         "{SHOP}{}",
         SHOP.split_once("[connection.shop.config.streams.orders]")
-            .map(|(_, stream)| format!("[connection.shop.config.streams.orders]{stream}").replace("orders", "returns"))
+            .map(
+                |(_, stream)| format!("[connection.shop.config.streams.orders]{stream}")
+                    .replace("orders", "returns")
+            )
             .unwrap_or_default()
     );
     let mut refused = false;
@@ -474,7 +602,11 @@ async fn a_limit_holds_back_everyone_on_the_credential_and_nobody_else() {
     rig.poll("shop/orders").await;
     let report = rig.poll("shop/returns").await;
     assert_eq!(report.outcome, Outcome::Waiting, "{report:?}");
-    assert_eq!(script.asked().len(), 1, "nobody on the key calls before the wait is over");
+    assert_eq!(
+        script.asked().len(),
+        1,
+        "nobody on the key calls before the wait is over"
+    );
     let rig = rig.crash().await;
     let report = rig.poll("shop/returns").await;
     assert_eq!(report.outcome, Outcome::Waiting, "nor after a restart");

@@ -19,15 +19,20 @@ async fn run(seed: u64, minutes: u64, crash_at: &[u64]) {
         .into_iter()
         .map(|spec| {
             let name = spec.name.clone();
-            (name, Arc::new(Vendor::new(spec, NOW).expect("the demo's specs are right")))
+            (
+                name,
+                Arc::new(Vendor::new(spec, NOW).expect("the demo's specs are right")),
+            )
         })
         .collect();
     let transport = Arc::new(Vendors {
         clock: clock.clone(),
         vendors: vendors.clone(),
     });
-    let config = demo_config("http://127.0.0.1:9")
-        .replace(&format!("{{ env = \"{DEMO_TOKEN_VARIABLE}\" }}"), &format!("\"{DEMO_TOKEN}\""));
+    let config = demo_config("http://127.0.0.1:9").replace(
+        &format!("{{ env = \"{DEMO_TOKEN_VARIABLE}\" }}"),
+        &format!("\"{DEMO_TOKEN}\""),
+    );
     let mut rig = Rig::on_clock(&config, transport, clock.clone()).await;
     let mut at = 0;
     for second in crash_at {
@@ -52,7 +57,10 @@ async fn run(seed: u64, minutes: u64, crash_at: &[u64]) {
         judge.take(line);
     }
     let verdict = judge.verdict(&ledger);
-    assert!(verdict.visible() > 100, "seed {seed}: the vendors were silent");
+    assert!(
+        verdict.visible() > 100,
+        "seed {seed}: the vendors were silent"
+    );
     let last = |unit: &str| {
         let polls = rig.polls();
         let last = polls.iter().rev().find(|poll| poll.key.to_string() == unit);

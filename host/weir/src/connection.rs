@@ -77,11 +77,13 @@ pub struct ConnectionError {
 }
 
 impl Connection {
-    /// Puts a connection together. Calls the connector, so it belongs on a wasm worker.
+    /// Puts a connection together. Calls the connector, so it belongs on a wasm worker. `source` is where the settings
+    /// were read from, for messages.
     pub fn ready(
         name: &str,
         settings: &config::Connection,
         connector: Arc<Connector>,
+        source: &config::Source,
     ) -> Result<Connection, ConnectionError> {
         let redactor = credentials::redactor_of(&settings.auth);
         let wrong = |detail: String| ConnectionError {
@@ -91,7 +93,7 @@ impl Connection {
         let schema = &connector.descriptor().config_schema;
         if let Err(errors) = config::validate_connector_config(schema, &settings.config, name) {
             let mut text = String::new();
-            for error in errors {
+            for error in errors.into_iter().map(|error| source.locate(error)) {
                 // Writing to a string can't fail.
                 let _ = write!(text, "{}{error}", if text.is_empty() { "" } else { "; " });
             }
@@ -123,10 +125,7 @@ impl Connection {
             let schemes: Vec<_> = declared.auth.iter().map(scheme).collect();
             let credential = Credential::new(&settings.auth, &schemes)
                 .map_err(|error| wrong(error.to_string()))?;
-            origins.insert(
-                declared.id.clone(),
-                Place { origin, credential },
-            );
+            origins.insert(declared.id.clone(), Place { origin, credential });
         }
 
         let mut streams = BTreeMap::new();
@@ -141,16 +140,15 @@ impl Connection {
                     declared.name, declared.name
                 )));
             }
-            let stream = Stream::ready(declared, wanted, &descriptor.pacing).map_err(|detail| {
-                wrong(format!("streams.{}: {detail}", declared.name))
-            })?;
+            let stream = Stream::ready(declared, wanted, &descriptor.pacing)
+                .map_err(|detail| wrong(format!("streams.{}: {detail}", declared.name)))?;
             streams.insert(declared.name.clone(), Arc::new(stream));
         }
         if let Some(named) = &settings.streams {
             let known: Vec<&str> = descriptor.streams.iter().map(|s| s.name.as_str()).collect();
             if let Some(unknown) = named.keys().find(|name| !known.contains(&name.as_str())) {
                 return Err(wrong(format!(
-                    "streams.{unknown}: connector {} has no such stream{}",
+                    "streams.{unknown}: connector {} has no such stream: {}",
                     connector.name(),
                     config::suggest_name(unknown, &known)
                 )));
@@ -224,7 +222,11 @@ impl Stream {
         interval.check().map_err(|error| error.to_string())?;
 
         let base = wanted.backoff.base.unwrap_or(backoff::BASE);
-        let cap = wanted.backoff.cap.or(pacing.backoff_cap).unwrap_or(backoff::CAP);
+        let cap = wanted
+            .backoff
+            .cap
+            .or(pacing.backoff_cap)
+            .unwrap_or(backoff::CAP);
         let backoff = Backoff::new(base.min(cap), cap).map_err(|error| error.to_string())?;
 
         let mut overlap = Overlap::default();

@@ -234,7 +234,11 @@ impl Host {
         let ready = match self.make_ready(name, settings).await {
             Ok((connection, keys)) => Ok((Arc::new(connection), keys)),
             Err(error) => {
-                tracing::error!(connection = name, error = error.detail, "the connection is not polled");
+                tracing::error!(
+                    connection = name,
+                    error = error.detail,
+                    "the connection is not polled"
+                );
                 Err(error.detail)
             }
         };
@@ -263,7 +267,7 @@ impl Host {
             let names = self.catalogue.names();
             let known: Vec<&str> = names.iter().map(String::as_str).collect();
             wrong(format!(
-                "no connector `{}` in {}{}",
+                "no connector `{}` in {}: {}",
                 settings.connector,
                 self.catalogue.dir().display(),
                 config::suggest_name(&settings.connector, &known)
@@ -271,10 +275,12 @@ impl Host {
         })?;
         let owned_name = name.to_owned();
         let settings = settings.clone();
+        let host = self.clone();
         self.runtime
             .workers()
             .run(move || {
-                let connection = Connection::ready(&owned_name, &settings, connector)?;
+                let connection =
+                    Connection::ready(&owned_name, &settings, connector, &host.config.source)?;
                 let keys = unit_keys(&connection)?;
                 Ok((connection, keys))
             })
@@ -337,7 +343,12 @@ impl Host {
 
     /// When a unit is due at the host's start: at its stored time, or (new, or long overdue) somewhere in the next
     /// while, so that a thousand units don't start at once.
-    fn first_due(&self, unit: &UnitRow, connection: Option<&Connection>, now: Timestamp) -> Timestamp {
+    fn first_due(
+        &self,
+        unit: &UnitRow,
+        connection: Option<&Connection>,
+        now: Timestamp,
+    ) -> Timestamp {
         match unit.due {
             Some(due) if due > now => due,
             _ => {

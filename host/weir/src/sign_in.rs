@@ -52,8 +52,10 @@ impl SignIn {
             fingerprint: connection.fingerprint.clone(),
         };
         tracing::error!(
-            connection = connection.name, why = needed.why,
-            "the connection needs a sign-in: renew its credential, then `weir resume {}`", connection.name
+            connection = connection.name,
+            why = needed.why,
+            "the connection needs a sign-in: renew its credential, then `weir resume {}`",
+            connection.name
         );
         let value = serde_json::to_vec(&needed).unwrap_or_default();
         self.write().insert(connection.name.clone(), needed);

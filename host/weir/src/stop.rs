@@ -52,7 +52,9 @@ pub fn on_signals(stop: Stop) -> std::io::Result<()> {
                 _ = interrupt.recv() => {}
             }
             if stop.stopped() {
-                tracing::warn!("stopping at once; what was not stored is asked for again at the next start");
+                tracing::warn!(
+                    "stopping at once; what was not stored is asked for again at the next start"
+                );
                 std::process::exit(130);
             }
             tracing::info!("stopping: calls in flight end first; once more to stop at once");

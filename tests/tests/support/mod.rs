@@ -1,7 +1,11 @@
 //! A whole host in one process: the real scheduler, poll path, store and connectors, with a clock that the test turns
 //! and a transport that is a simulated vendor or a script.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test file uses its own part"
+)]
 
 pub mod clock;
 pub mod script;
@@ -53,11 +57,21 @@ pub fn connectors() -> PathBuf {
 impl Rig {
     /// A host with this configuration (without its `[host]` part), at [`NOW`].
     pub async fn new(config: &str, transport: Arc<dyn Transport>) -> Rig {
-        Rig::start(config, transport, MemoryDisk::new(), Arc::new(TestClock::new(NOW))).await
+        Rig::start(
+            config,
+            transport,
+            MemoryDisk::new(),
+            Arc::new(TestClock::new(NOW)),
+        )
+        .await
     }
 
     /// The same, on a clock that somebody else reads too.
-    pub async fn on_clock(config: &str, transport: Arc<dyn Transport>, clock: Arc<TestClock>) -> Rig {
+    pub async fn on_clock(
+        config: &str,
+        transport: Arc<dyn Transport>,
+        clock: Arc<TestClock>,
+    ) -> Rig {
         Rig::start(config, transport, MemoryDisk::new(), clock).await
     }
 
@@ -129,13 +143,19 @@ impl Rig {
     pub fn units(&self) -> Vec<UnitRow> {
         let mut units = Vec::new();
         let each = &mut |unit| units.push(unit);
-        self.host.store.for_each_unit(each).expect("units can be read");
+        self.host
+            .store
+            .for_each_unit(each)
+            .expect("units can be read");
         units
     }
 
     /// The unit of that name.
     pub fn unit(&self, name: &str) -> UnitRow {
-        let found = self.units().into_iter().find(|unit| unit.key.to_string() == name);
+        let found = self
+            .units()
+            .into_iter()
+            .find(|unit| unit.key.to_string() == name);
         found.unwrap_or_else(|| panic!("no unit {name}"))
     }
 
@@ -155,7 +175,9 @@ impl Rig {
         let end = self.clock.wall_now() + i64::try_from(ms).expect("a short time");
         loop {
             self.settle().await;
-            let Some(next) = self.clock.next_wake() else { break };
+            let Some(next) = self.clock.next_wake() else {
+                break;
+            };
             if next > end {
                 break;
             }
@@ -176,7 +198,11 @@ impl Rig {
             if idle && self.clock.someone_sleeps() {
                 return;
             }
-            if !idle && self.clock.every_poll_sleeps(self.host.scheduler.queue().running()) {
+            if !idle
+                && self
+                    .clock
+                    .every_poll_sleeps(self.host.scheduler.queue().running())
+            {
                 return;
             }
             tokio::time::sleep(std::time::Duration::from_micros(200)).await;
@@ -185,7 +211,11 @@ impl Rig {
 
     /// All that waits in the outbox, as the lines that a sink would write.
     pub fn lines(&self) -> Vec<Delivered> {
-        let batch = self.host.store.outbox("main", None, usize::MAX).expect("the outbox reads");
+        let batch = self
+            .host
+            .store
+            .outbox("main", None, usize::MAX)
+            .expect("the outbox reads");
         assert!(batch.unreadable.is_empty());
         let (mut lines, mut text) = (Lines::default(), Vec::new());
         for entry in &batch.entries {
@@ -207,7 +237,11 @@ impl Rig {
 
     /// The log of polls, oldest first.
     pub fn polls(&self) -> Vec<PollRow> {
-        let mut polls = self.host.store.polls(None, 10_000).expect("polls can be read");
+        let mut polls = self
+            .host
+            .store
+            .polls(None, 10_000)
+            .expect("polls can be read");
         polls.reverse();
         polls
     }

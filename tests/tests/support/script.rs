@@ -38,7 +38,8 @@ impl Reply {
     }
 
     pub fn header(mut self, name: &str, value: &str) -> Reply {
-        self.headers.push((name.to_ascii_lowercase(), value.to_owned()));
+        self.headers
+            .push((name.to_ascii_lowercase(), value.to_owned()));
         self
     }
 

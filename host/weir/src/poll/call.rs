@@ -90,7 +90,10 @@ impl Poll<'_> {
         let Some(place) = connection.origins.get(&request.origin) else {
             return Err(CallFailed::Fault(permanent(
                 "origin",
-                format!("the connector asks for origin {:?}, which it does not declare", request.origin),
+                format!(
+                    "the connector asks for origin {:?}, which it does not declare",
+                    request.origin
+                ),
             )));
         };
         let endpoint = Endpoint {
@@ -251,11 +254,7 @@ impl Poll<'_> {
     }
 
     /// Lets the connector read the answer, on a wasm worker.
-    async fn understand(
-        &self,
-        step: Option<&str>,
-        answer: Answer,
-    ) -> Result<Prepared, Fault> {
+    async fn understand(&self, step: Option<&str>, answer: Answer) -> Result<Prepared, Fault> {
         let (connector, task) = (self.connection.connector.clone(), self.task.clone());
         let mut digester = self.stream.digester.clone();
         let step = step.map(str::to_owned);
@@ -266,7 +265,14 @@ impl Poll<'_> {
             .workers()
             .run(move || {
                 let response = response(answer);
-                prepare(&connector, &task, step.as_deref(), response, &mut digester, vendor_now)
+                prepare(
+                    &connector,
+                    &task,
+                    step.as_deref(),
+                    response,
+                    &mut digester,
+                    vendor_now,
+                )
             })
             .await;
         match read {

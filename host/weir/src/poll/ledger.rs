@@ -25,7 +25,10 @@ impl Ledger {
         let mut budgets: HashMap<String, BTreeMap<String, Budget>> = HashMap::new();
         for (key, row) in rows {
             if let Ok(budget) = serde_json::from_value(row) {
-                budgets.entry(key.who).or_default().insert(key.bucket, budget);
+                budgets
+                    .entry(key.who)
+                    .or_default()
+                    .insert(key.bucket, budget);
             }
         }
         Ledger {
@@ -49,18 +52,28 @@ impl Ledger {
         let reserve = f64::from(poll.stream.reserve) / 100.0;
         let mut budgets = self.lock();
         let mut longest: Option<(Timestamp, String)> = None;
-        let holders = [Scope::Unit, Scope::Connection, Scope::Credential, Scope::App]
-            .map(|scope| who(poll, scope));
+        let holders = [
+            Scope::Unit,
+            Scope::Connection,
+            Scope::Credential,
+            Scope::App,
+        ]
+        .map(|scope| who(poll, scope));
         for who in &holders {
-            for (bucket, budget) in budgets.get(who).into_iter().flatten() {
+            for (bucket, budget) in budgets.get_mut(who).into_iter().flatten() {
                 if !concerns(request, bucket) {
                     continue;
                 }
-                if let Admit::WaitUntil(until) =
-                    budget.admit(now, cost, priority, reserve)
+                // A clock that was set back must not make a wait longer.
+                budget.rebase(now);
+                if let Admit::WaitUntil(until) = budget.admit(now, cost, priority, reserve)
                     && longest.as_ref().is_none_or(|(longest, _)| until > *longest)
                 {
-                    let name = if bucket.is_empty() { "its limit" } else { bucket };
+                    let name = if bucket.is_empty() {
+                        "its limit"
+                    } else {
+                        bucket
+                    };
                     longest = Some((until, format!("{name} of {who} has no room")));
                 }
             }
@@ -121,7 +134,7 @@ impl Ledger {
             .or_default()
             .entry(String::new())
             .or_default();
-        budget.spent(until);
+        budget.refused(until, poll.host.clock.wall());
         let row = serde_json::to_value(&*budget).unwrap_or_default();
         vec![(key, row)]
     }

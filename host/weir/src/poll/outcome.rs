@@ -35,7 +35,10 @@ pub(super) enum Cut {
 impl Poll<'_> {
     /// A step that the vendor refuses for good, in the middle of a walk: the rest of the walk is worth having.
     pub(super) fn skips(&self, fault: &Fault, later_step: bool) -> bool {
-        later_step && fault.class == Class::Permanent && fault.scope == Scope::Unit && fault.page_size.is_none()
+        later_step
+            && fault.class == Class::Permanent
+            && fault.scope == Scope::Unit
+            && fault.page_size.is_none()
     }
 
     /// Decides, and tells those whom it concerns besides this unit. None: the walk has ended by itself.
@@ -78,13 +81,18 @@ impl Poll<'_> {
             history,
             alerts,
         } = decide(&fault, &self.state.faults, &context, &mut rng);
-        baggage.budgets.extend(self.tell(&fault, &decision, &alerts, wait));
+        baggage
+            .budgets
+            .extend(self.tell(&fault, &decision, &alerts, wait));
         let pressure = if self.stream.settings.unpublished_limits {
             i64::try_from(self.state.miad.interval).unwrap_or(i64::MAX)
         } else {
             0
         };
-        let backoff = self.stream.backoff.draw(repeats.saturating_add(1), &mut rng);
+        let backoff = self
+            .stream
+            .backoff
+            .draw(repeats.saturating_add(1), &mut rng);
         Some(Cut::Fault {
             at_first_call: self.walk.step().flatten().is_none(),
             fault,
@@ -164,7 +172,15 @@ impl Cut {
                 now,
                 not_before,
                 backoff,
-            } => (fault, decision, history, at_first_call, now, not_before, backoff),
+            } => (
+                fault,
+                decision,
+                history,
+                at_first_call,
+                now,
+                not_before,
+                backoff,
+            ),
         };
         let lost_before = state.faults.count(Class::PositionLost) > 0;
         state.faults = history;
@@ -181,9 +197,13 @@ impl Cut {
                 };
                 wait(state, walk, outcome, at, format!("{text}; {why}"))
             }
-            Decision::AskAgain { at } => {
-                wait(state, walk, Outcome::Waiting, at, format!("{text}; the answer is being prepared"))
-            }
+            Decision::AskAgain { at } => wait(
+                state,
+                walk,
+                Outcome::Waiting,
+                at,
+                format!("{text}; the answer is being prepared"),
+            ),
             Decision::Refresh => wait(
                 state,
                 walk,
@@ -193,8 +213,13 @@ impl Cut {
             ),
             Decision::SmallerPage { size, at } => {
                 state.page_size = Some(size);
-                let mut concluded =
-                    wait(state, walk, Outcome::Failed, at, format!("{text}; asking for pages of {size}"));
+                let mut concluded = wait(
+                    state,
+                    walk,
+                    Outcome::Failed,
+                    at,
+                    format!("{text}; asking for pages of {size}"),
+                );
                 concluded.state.walk = None;
                 concluded
             }
@@ -204,17 +229,20 @@ impl Cut {
                 if at_first_call || lost_before {
                     state.cursor = None;
                 }
-                let mut concluded =
-                    wait(state, walk, Outcome::Failed, at, format!("{text}; the window is walked again"));
+                let mut concluded = wait(
+                    state,
+                    walk,
+                    Outcome::Failed,
+                    at,
+                    format!("{text}; the window is walked again"),
+                );
                 concluded.state.walk = None;
                 concluded
             }
-            Decision::NeedsSignIn => {
-                Concluded {
-                    due: None,
-                    ..wait(state, walk, Outcome::NeedsSignIn, now, text.clone())
-                }
-            }
+            Decision::NeedsSignIn => Concluded {
+                due: None,
+                ..wait(state, walk, Outcome::NeedsSignIn, now, text.clone())
+            },
             Decision::Park | Decision::RecordAndGoOn => {
                 state.parked = Some(Parked {
                     since: now,

@@ -32,7 +32,11 @@ impl Prepared {
     /// What the walk needs to know.
     pub(super) fn facts(&self) -> PageFacts<'_> {
         PageFacts {
-            ids: self.records.iter().map(|record| record.id.as_str()).collect(),
+            ids: self
+                .records
+                .iter()
+                .map(|record| record.id.as_str())
+                .collect(),
             content: self.content,
             newest: self.newest,
             oldest: self.oldest,

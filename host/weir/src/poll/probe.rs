@@ -56,7 +56,13 @@ pub async fn probe(host: &Host, unit: UnitId) -> Result<Probed, StoreError> {
         return Ok(bad(&key, "it is not polled any more".to_owned()));
     };
     if let Some(why) = host.sign_in.needed(&key.connection) {
-        return Ok(bad(&key, format!("needs a sign-in: {why}; then `weir resume {}`", key.connection)));
+        return Ok(bad(
+            &key,
+            format!(
+                "needs a sign-in: {why}; then `weir resume {}`",
+                key.connection
+            ),
+        ));
     }
     let job = Job {
         unit,

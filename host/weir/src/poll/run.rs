@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_rules::interval::{Floors, Span, next_due};
 use weir_rules::model::{Class, Fault, Timestamp};
 use weir_rules::unit::{End, Last, UnitState, Waiting};
-use weir_rules::wait::Wait;
+use weir_rules::wait::{Wait, late};
 use weir_rules::walk::{Ending, Guard, Tally, Walk};
 use weir_runtime::contract::{Request, Task};
 
@@ -219,7 +219,10 @@ impl<'a> Poll<'a> {
         };
         self.answered(&seen, baggage);
         match read {
-            Read::Page { prepared, validator } => {
+            Read::Page {
+                prepared,
+                validator,
+            } => {
                 let full = prepared.records.len() as u64 >= u64::from(self.walk.page_size);
                 if let Some(id) = &prepared.from_the_future {
                     tracing::warn!(
@@ -277,6 +280,8 @@ impl<'a> Poll<'a> {
             let now = self.host.clock.wall();
             let wait = until.saturating_sub(now).max(0).unsigned_abs();
             if wait > SHORT_WAIT {
+                // A little later, so that all who wait for one reset do not come back together.
+                let until = now.saturating_add_unsigned(late(wait, &mut rand::rng()));
                 return Some(Ended::Waiting { until, why });
             }
             tokio::select! {
@@ -341,11 +346,7 @@ impl<'a> Poll<'a> {
     }
 
     /// Stores how the poll ended, and waits until that is durable.
-    async fn end(
-        mut self,
-        ended: Ended,
-        mut baggage: Baggage,
-    ) -> Result<Report, StoreError> {
+    async fn end(mut self, ended: Ended, mut baggage: Baggage) -> Result<Report, StoreError> {
         let now = self.host.clock.wall();
         let outcome = self.outcome(ended, now, &mut baggage);
         let so_far = self.so_far.clone();
@@ -519,7 +520,9 @@ fn walked(
         ),
         Ending::Short { total, distinct } => (
             Outcome::Incomplete,
-            Some(format!("the vendor counts {total} records and showed {distinct}")),
+            Some(format!(
+                "the vendor counts {total} records and showed {distinct}"
+            )),
         ),
     };
     let why = if next.overrun {

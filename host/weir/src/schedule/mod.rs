@@ -179,7 +179,8 @@ async fn measure_outbox(host: Arc<Host>) {
             if full != before {
                 if full {
                     tracing::warn!(
-                        bytes = size.bytes, bound = host.config.host.outbox,
+                        bytes = size.bytes,
+                        bound = host.config.host.outbox,
                         "the sinks do not keep up: no poll is begun until they have caught up"
                     );
                 } else {
@@ -200,9 +201,15 @@ fn give_up_lost(host: &Host) {
         message: Some("the poll gave no sign of life and was given up".to_owned()),
         ..Report::default()
     };
-    let lost = host.scheduler.queue().expire(host.clock.monotonic(), &report);
+    let lost = host
+        .scheduler
+        .queue()
+        .expire(host.clock.monotonic(), &report);
     for unit in lost {
-        tracing::error!(unit = unit.0, "a poll gave no sign of life; its unit is polled again");
+        tracing::error!(
+            unit = unit.0,
+            "a poll gave no sign of life; its unit is polled again"
+        );
         host.scheduler.wake();
     }
 }

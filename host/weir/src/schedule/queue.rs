@@ -196,7 +196,10 @@ impl Queue {
     /// The next unit whose turn it is, if any.
     pub fn next(&mut self, now: Duration) -> Option<Turn> {
         while let Some(unit) = self.asked.pop_front() {
-            if self.slots.get(&unit).is_some_and(|slot| slot.ask.is_some() && !slot.lease.holder.is_some())
+            if self
+                .slots
+                .get(&unit)
+                .is_some_and(|slot| slot.ask.is_some() && !slot.lease.holder.is_some())
                 && let Some(turn) = self.begin(unit, now)
             {
                 return Some(turn);
@@ -327,6 +330,11 @@ impl Queue {
         }
     }
 
+    /// When a unit is due; none while it is polled, and when it waits to be asked for.
+    pub fn due_of(&self, unit: UnitId) -> Option<Duration> {
+        self.slots.get(&unit)?.due
+    }
+
     /// Polls in flight.
     pub fn running(&self) -> usize {
         self.running.len()
@@ -334,7 +342,9 @@ impl Queue {
 
     /// Is a poll of this unit in flight?
     pub fn is_running(&self, unit: UnitId) -> bool {
-        self.slots.get(&unit).is_some_and(|slot| slot.lease.holder.is_some())
+        self.slots
+            .get(&unit)
+            .is_some_and(|slot| slot.lease.holder.is_some())
     }
 
     /// How long the longest-waiting unit has been due: the first sign of a host that does not keep up.
@@ -415,7 +425,10 @@ mod tests {
         let waiters: Vec<_> = (0..3)
             .map(|_| {
                 let (sender, receiver) = oneshot::channel();
-                assert_eq!(queue.ask(UnitId(1), Reason::SyncNow, Some(sender)), Asked::Joined);
+                assert_eq!(
+                    queue.ask(UnitId(1), Reason::SyncNow, Some(sender)),
+                    Asked::Joined
+                );
                 receiver
             })
             .collect();
@@ -432,14 +445,21 @@ mod tests {
         let mut queue = queue(&[(1, 0)]);
         assert_eq!(next(&mut queue, 0), Some(1));
         let (sender, mut receiver) = oneshot::channel();
-        assert_eq!(queue.ask(UnitId(1), Reason::Resync, Some(sender)), Asked::Queued);
+        assert_eq!(
+            queue.ask(UnitId(1), Reason::Resync, Some(sender)),
+            Asked::Queued
+        );
         finished(&mut queue, 1, Some(S(100)), &report());
         assert!(receiver.try_recv().is_err());
         let turn = queue.next(S(1)).expect("the resync's turn");
         assert_eq!(turn.reason, Reason::Resync);
         finished(&mut queue, 1, Some(S(100)), &report());
         assert!(receiver.try_recv().is_ok());
-        assert_eq!(next(&mut queue, 50), None, "and the unit keeps one place in line");
+        assert_eq!(
+            next(&mut queue, 50),
+            None,
+            "and the unit keeps one place in line"
+        );
     }
 
     #[test]
@@ -482,12 +502,18 @@ mod tests {
         let mut queue = queue(&[(1, 0)]);
         let lost = queue.next(S(0)).expect("its turn");
         queue.heartbeat(UnitId(1), lost.ticket, S(30));
-        assert!(queue.expire(S(60), &report()).is_empty(), "it gave a sign of life");
+        assert!(
+            queue.expire(S(60), &report()).is_empty(),
+            "it gave a sign of life"
+        );
         assert_eq!(queue.expire(S(90), &report()), [UnitId(1)]);
         let again = queue.next(S(90)).expect("its turn again");
         assert!(again.ticket > lost.ticket);
         queue.finished(UnitId(1), lost.ticket, Some(S(91)), &report());
-        assert!(queue.is_running(UnitId(1)), "the end of the lost poll is not the end of this one");
+        assert!(
+            queue.is_running(UnitId(1)),
+            "the end of the lost poll is not the end of this one"
+        );
         assert_eq!(next(&mut queue, 1_000), None);
     }
 }
