@@ -1,7 +1,7 @@
 //! What is wanted of an answer, found in one pass over its text.
 
 use super::raw::unescape;
-use super::scan::{Scan, looks_like_html};
+use super::scan::{Key, Scan, looks_like_html};
 use super::{Error, Raw};
 use crate::Record;
 use crate::{Fault, Timestamp, time};
@@ -46,19 +46,18 @@ impl Node {
     }
 
     #[inline]
-    fn child(&self, key: &str) -> Option<&Node> {
-        if key.contains('\\') {
-            let key = unescape(key)?;
-            return self
-                .children
-                .iter()
-                .find(|(name, _)| *name == key)
-                .map(|(_, node)| node);
+    fn child(&self, key: Key<'_>) -> Option<&Node> {
+        if key.escaped {
+            self.named(&unescape(key.text)?)
+        } else {
+            self.named(key.text)
         }
-        self.children
-            .iter()
-            .find(|(name, _)| name == key)
-            .map(|(_, node)| node)
+    }
+
+    #[inline]
+    fn named(&self, key: &str) -> Option<&Node> {
+        let found = self.children.iter().find(|(name, _)| name == key);
+        found.map(|(_, node)| node)
     }
 
     fn clear(&self, slots: &mut [Option<Raw<'_>>]) {
@@ -186,7 +185,7 @@ impl<'a> Reader<'_, 'a> {
                     let mut index = 0_usize;
                     if !self.scan.take(b']') {
                         loop {
-                            match node.child(&index.to_string()) {
+                            match node.named(&index.to_string()) {
                                 Some(child) => self.envelope(child, slots)?,
                                 None => self.scan.skip()?,
                             }
@@ -282,7 +281,7 @@ fn walk<'a>(scan: &mut Scan<'a>, node: &Node, slots: &mut [Option<Raw<'a>>]) -> 
             let mut index = 0_usize;
             if !scan.take(b']') {
                 loop {
-                    match node.child(&index.to_string()) {
+                    match node.named(&index.to_string()) {
                         Some(child) => walk(scan, child, slots)?,
                         None => scan.skip()?,
                     }

@@ -3,6 +3,15 @@
 use super::Error;
 use super::block::{self, Carry, Shape};
 
+/// A key of an object.
+#[derive(Clone, Copy)]
+pub(super) struct Key<'a> {
+    /// The text between the quotes, escapes and all.
+    pub(super) text: &'a str,
+    /// Is there an escape in it?
+    pub(super) escaped: bool,
+}
+
 /// A place in a text.
 pub(super) struct Scan<'a> {
     text: &'a str,
@@ -74,21 +83,21 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// A key and its colon; the value comes next. The key is the text between the quotes, escapes and all.
+    /// A key and its colon; the value comes next.
     #[inline]
-    pub(super) fn key(&mut self) -> Result<&'a str, Error> {
+    pub(super) fn key(&mut self) -> Result<Key<'a>, Error> {
         if !self.take(b'"') {
             return Err(self.wanted("a key"));
         }
         let start = self.at;
-        self.string_rest()?;
-        let key = self.text.get(start..self.at - 1).unwrap_or_default();
+        let escaped = self.string_rest()?;
+        let text = self.text.get(start..self.at - 1).unwrap_or_default();
         self.space();
         if !self.take(b':') {
             return Err(self.wanted("a colon"));
         }
         self.space();
-        Ok(key)
+        Ok(Key { text, escaped })
     }
 
     /// After an element of an object or array: true if another follows.
@@ -115,7 +124,7 @@ impl<'a> Scan<'a> {
         match self.peek() {
             Some(b'"') => {
                 self.at += 1;
-                self.string_rest()
+                self.string_rest().map(drop)
             }
             Some(b'{' | b'[') => {
                 self.at += 1;
@@ -147,9 +156,10 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// From inside a string to after its closing quote.
+    /// From inside a string to after its closing quote; whether an escape was passed.
     #[inline]
-    fn string_rest(&mut self) -> Result<(), Error> {
+    fn string_rest(&mut self) -> Result<bool, Error> {
+        let mut escaped = false;
         while let Some(block) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk) {
             let ends = block::string_ends(block);
             if ends == 0 {
@@ -158,22 +168,26 @@ impl<'a> Scan<'a> {
             }
             self.at += ends.trailing_zeros() as usize + 1;
             if self.bytes.get(self.at - 1) == Some(&b'"') {
-                return Ok(());
+                return Ok(escaped);
             }
             self.at += 1; // what the backslash escapes
+            escaped = true;
         }
-        self.string_tail()
+        self.string_tail(escaped)
     }
 
     /// The same, for the last bytes of a text.
-    fn string_tail(&mut self) -> Result<(), Error> {
+    fn string_tail(&mut self, mut escaped: bool) -> Result<bool, Error> {
         loop {
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(());
+                    return Ok(escaped);
                 }
-                Some(b'\\') => self.at += 2,
+                Some(b'\\') => {
+                    self.at += 2;
+                    escaped = true;
+                }
                 Some(_) => self.at += 1,
                 None => {
                     self.at = self.bytes.len();
