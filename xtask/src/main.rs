@@ -3,6 +3,8 @@
 mod build;
 mod cargo;
 mod component;
+mod demo;
+mod product;
 mod wasm_target;
 
 use clap::{Parser, Subcommand};
@@ -19,10 +21,13 @@ struct Cli {
 enum Command {
     /// Build the host, and all connectors into dist/connectors
     Build(build::Args),
+    /// Poll three simulated vendors with the real binary, kill it on the way, and count what was lost
+    Demo(demo::Args),
 }
 
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Build(args) => build::run(&args),
+        Command::Demo(args) => demo::run(&args),
     }
 }

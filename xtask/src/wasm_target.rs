@@ -63,7 +63,7 @@ fn ensure() -> anyhow::Result<()> {
         "connectors are built for {TARGET}, which this compiler cannot do yet, and {told}.\n\
          Install it once, then run this command again:\n\
          \x20 rustup          rustup target add {TARGET}\n\
-         \x20 Debian, Ubuntu  apt install libstd-rust-dev-wasm32 lld   (with Debian's own rustc)\n\
+         \x20 Debian, Ubuntu  apt install libstd-rust-dev-wasm32 lld   (for Debian's own rustc; it must be 1.95 or newer)\n\
          \x20 Fedora          dnf install rust-std-static-{TARGET} lld\n\
          \x20 Arch            pacman -S rust-wasm lld\n\
          \x20 Nix             rust-bin.stable.latest.default.override {{ targets = [ \"{TARGET}\" ]; }}   (rust-overlay)\n\

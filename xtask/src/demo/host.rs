@@ -1,0 +1,194 @@
+//! The host under test: a `weir run` of its own process, asked by way of the command line like anybody would.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+use weir_tests::demo::{DEMO_TOKEN, DEMO_TOKEN_VARIABLE};
+
+/// How long a question to the host may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Where a host's binary and files are.
+pub(super) struct Place {
+    pub(super) weir: PathBuf,
+    /// The folder of `weir.toml`.
+    pub(super) dir: PathBuf,
+}
+
+impl Place {
+    fn command(&self, verb: &[&str]) -> Command {
+        let mut command = Command::new(&self.weir);
+        command
+            .args(verb)
+            .arg("--config")
+            .arg(self.dir.join("weir.toml"))
+            .env(DEMO_TOKEN_VARIABLE, DEMO_TOKEN)
+            .stdin(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+
+    fn log(&self) -> PathBuf {
+        self.dir.join("weir.log")
+    }
+
+    /// The end of the host's log.
+    fn last_words(&self) -> String {
+        let log = std::fs::read_to_string(self.log()).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().rev().take(15).collect();
+        lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// A running host. Dropping it kills it.
+pub(super) struct Host<'a> {
+    place: &'a Place,
+    child: Child,
+    id: u32,
+}
+
+impl<'a> Host<'a> {
+    /// Starts it; it may take a while until it polls.
+    pub(super) fn start(place: &'a Place) -> anyhow::Result<Self> {
+        let log: File = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(place.log())?;
+        let child = place
+            .command(&["run"])
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("{} does not start", place.weir.display()))?;
+        let id = child.id().context("the host ended as it began")?;
+        Ok(Host { place, child, id })
+    }
+
+    /// Its process id.
+    pub(super) fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Fails when it has ended although nobody asked it to.
+    pub(super) fn check(&mut self) -> anyhow::Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!(
+                "weir ended by itself ({status}); the end of its log:\n{}",
+                self.place.last_words()
+            );
+        }
+        Ok(())
+    }
+
+    /// SIGKILL: no goodbye.
+    pub(super) async fn kill(mut self) -> anyhow::Result<()> {
+        self.child.kill().await.context("weir can't be killed")
+    }
+
+    /// SIGTERM; fails when it does not end, or not well.
+    pub(super) async fn stop(mut self, patience: Duration) -> anyhow::Result<()> {
+        let pid = i32::try_from(self.id).ok().and_then(Pid::from_raw);
+        kill_process(pid.context("not a process id")?, Signal::TERM)?;
+        let status: ExitStatus = match timeout(patience, self.child.wait()).await {
+            Ok(status) => status?,
+            Err(_) => bail!("weir was sent SIGTERM and still runs after {patience:?}"),
+        };
+        if !status.success() {
+            bail!(
+                "weir was sent SIGTERM and ended with {status}; the end of its log:\n{}",
+                self.place.last_words()
+            );
+        }
+        Ok(())
+    }
+
+    /// `weir status`; none while it can't answer.
+    pub(super) async fn status(&self) -> Option<Status> {
+        self.ask(&["status", "--json"]).await
+    }
+
+    /// `weir polls`, newest first; none while it can't answer.
+    pub(super) async fn polls(&self, limit: usize) -> Option<Vec<Poll>> {
+        let limit = limit.to_string();
+        let polls: Polls = self.ask(&["polls", "--json", "--limit", &limit]).await?;
+        Some(polls.polls)
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, verb: &[&str]) -> Option<T> {
+        // Where no host listens, the command would open the store itself, and stand in the way of a host that starts.
+        UnixStream::connect(self.place.dir.join("data").join("weir.sock")).ok()?;
+        let mut command = self.place.command(verb);
+        let asked = timeout(PATIENCE, command.stderr(Stdio::null()).output());
+        let answer = asked.await.ok()?.ok()?;
+        serde_json::from_slice(&answer.stdout).ok()
+    }
+}
+
+/// What the demo shows of `weir status --json`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Status {
+    pub(super) now: i64,
+    pub(super) units: Vec<Unit>,
+    pub(super) outbox: Outbox,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Unit {
+    pub(super) unit: String,
+    pub(super) polling: bool,
+    pub(super) outcome: Option<String>,
+    pub(super) message: Option<String>,
+    pub(super) due: Option<i64>,
+    pub(super) waiting_until: Option<i64>,
+    pub(super) parked: Option<Parked>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Parked {
+    pub(super) message: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Outbox {
+    pub(super) entries: u64,
+}
+
+#[derive(Deserialize)]
+struct Polls {
+    polls: Vec<Poll>,
+}
+
+/// What the demo reads of `weir polls --json`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Poll {
+    key: Key,
+    pub(super) started: i64,
+    outcome: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Key {
+    connection: String,
+    stream: String,
+}
+
+impl Poll {
+    /// `connection/stream`
+    pub(super) fn unit(&self) -> String {
+        format!("{}/{}", self.key.connection, self.key.stream)
+    }
+
+    /// It brought the unit up to date.
+    pub(super) fn is_good(&self) -> bool {
+        matches!(self.outcome.as_str(), "ok" | "not-modified")
+    }
+}
