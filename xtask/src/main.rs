@@ -7,6 +7,8 @@ mod demo;
 mod product;
 mod wasm_target;
 
+use std::process::ExitCode;
+
 use clap::{Parser, Subcommand};
 
 /// Builds, tries, tests and measures weir.
@@ -25,9 +27,17 @@ enum Command {
     Demo(demo::Args),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Cli::parse().command {
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
         Command::Build(args) => build::run(&args),
         Command::Demo(args) => demo::run(&args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // Without the backtrace that `RUST_BACKTRACE` would add: the message says what to do.
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
