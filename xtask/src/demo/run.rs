@@ -89,7 +89,7 @@ pub(super) async fn run(plan: &Plan) -> anyhow::Result<Report> {
     judge(&show.lines, &plan.dir, &server.ledger(), plan.seed)
 }
 
-/// The vendors' connections, polled so often that half a minute shows something.
+/// The vendors' connections, with waits so short that half a minute shows something.
 fn config(connectors: &Path, origin: &str) -> String {
     let mut text = format!(
         "[host]\ndata = \"data\"\nconnectors = {:?}\n\n\
@@ -104,6 +104,11 @@ fn config(connectors: &Path, origin: &str) -> String {
              backoff = {{ base = \"500ms\", cap = \"4s\" }}\n"
         ));
     }
+    // Its 429 names no wait, and weir would take a minute for it.
+    text.push_str(
+        "\n[[connection.wms.config.errors]]\n\
+         status = 429\nclass = \"rate-limited\"\nwait = \"2s\"\n",
+    );
     text
 }
 
