@@ -1,4 +1,5 @@
 //! One commit is all or nothing, commits of a unit keep their order, and commits that wait share a transaction.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod store_support;
 

@@ -8,6 +8,9 @@
 //! - What does not read in the outbox becomes a dead letter, and what lies behind it is delivered.
 //! - Memory is bounded: one batch and a bounded number of refused entries.
 
+mod held;
+mod settings;
+
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,100 +18,18 @@ use std::time::Duration;
 use base64::Engine as _;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
-use weir_rules::backoff::Backoff;
-use weir_rules::model::Timestamp;
 
+use self::held::{Held, HeldEntries};
 use crate::clock::Clock;
 use crate::sink::line::Lines;
-use crate::sink::{Sink, SinkError, UNACKNOWLEDGED_BATCHES};
+use crate::sink::{Delivered, Sink, SinkError, UNACKNOWLEDGED_BATCHES};
 use crate::store::{DeadLetter, Durable, OutboxBatch, OutboxEntry, Sequence, Store, StoreError};
+
+pub use self::settings::{DeliverySettings, DeliveryStatus, Ended, Failing, Mode};
 
 /// Refused entries that are held at most; with more the loop reads no further until some are settled.
 const HELD: usize = 256;
-
-/// What the loop is to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Deliver whatever comes.
-    Run,
-    /// Deliver what is there and end.
-    Drain,
-    /// End after the batch in hand.
-    Stop,
-}
-
-/// How the loop has ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// It was told to.
-    Stopped,
-    /// It was told to drain, and nothing waits any more.
-    Drained,
-    /// It was told to drain, and the sink failed too often.
-    GaveUp(SinkError),
-    /// Whoever took the records has gone for good.
-    Closed(SinkError),
-    /// The store has closed.
-    StoreClosed,
-}
-
-/// Settings of the loop.
-#[derive(Clone, Debug)]
-pub struct DeliverySettings {
-    /// Bytes that are read from the outbox at once.
-    pub batch_bytes: usize,
-    /// Between tries of a sink that fails as a whole.
-    pub backoff: Backoff,
-    /// Between tries of an entry that the sink refuses; its ceilings are the waits.
-    pub refused: Backoff,
-    /// Tries of an entry that the sink refuses, the first one included.
-    pub refused_tries: u32,
-    /// While draining: tries of a sink that fails as a whole.
-    pub drain_tries: u32,
-    /// For the jitter.
-    pub seed: u64,
-}
-
-impl Default for DeliverySettings {
-    fn default() -> Self {
-        DeliverySettings {
-            batch_bytes: 2 << 20,
-            backoff: Backoff::default().capped(60_000),
-            refused: Backoff::default().capped(60_000),
-            refused_tries: 6,
-            drain_tries: 4,
-            seed: rand::random(),
-        }
-    }
-}
-
-/// How a sink is doing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeliveryStatus {
-    /// Entries delivered since the start.
-    pub delivered: u64,
-    /// Entries that became dead letters since the start.
-    pub dead: u64,
-    /// Entries that the sink has refused and that are tried again.
-    pub held: u64,
-    /// Set while the sink takes nothing.
-    pub failing: Option<Failing>,
-}
-
-/// Since when and why a sink takes nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failing {
-    /// The first failure in a row.
-    pub since: Timestamp,
-    /// Failures in a row.
-    pub tries: u32,
-    /// What failed.
-    pub error: String,
-    /// The next try.
-    pub next: Timestamp,
-}
 
 /// The loop of one sink.
 pub struct Delivery {
@@ -127,19 +48,11 @@ pub struct Delivery {
     handled: Sequence,
     /// All up to here has been reported to the store.
     reported: Sequence,
-    held: Vec<Held>,
+    held: HeldEntries,
     dead: Vec<DeadLetter>,
     reports: VecDeque<Report>,
     /// Whole-sink failures in a row.
     failures: u32,
-}
-
-/// An entry that the sink refused, or a later one of the same record.
-struct Held {
-    entry: OutboxEntry,
-    tries: u32,
-    /// By the monotonic clock.
-    next: Duration,
 }
 
 /// An acknowledgement on its way into the store.
@@ -180,7 +93,7 @@ impl Delivery {
             read_to: None,
             handled: 0,
             reported: 0,
-            held: Vec::new(),
+            held: HeldEntries::default(),
             dead: Vec::new(),
             reports: VecDeque::new(),
             failures: 0,
@@ -217,7 +130,7 @@ impl Delivery {
                     }
                 }
                 Ok(false) => {
-                    let next = self.next_try();
+                    let next = self.held.next_try();
                     tokio::select! {
                         _ = end.changed() => {}
                         _ = mode.changed() => {}
@@ -235,8 +148,8 @@ impl Delivery {
 
     /// Does one thing; false when there is nothing to do now.
     async fn step(&mut self) -> Result<bool, Stumble> {
-        if let Some(at) = self.held_that_is_due() {
-            self.try_again(at).await?;
+        if let Some(sequence) = self.held.due(self.clock.monotonic()) {
+            self.try_again(sequence).await?;
             self.report().await?;
             return Ok(true);
         }
@@ -306,25 +219,29 @@ impl Delivery {
                 )));
             }
             self.recovered();
-            let mut refused = delivered.refused.into_iter().peekable();
-            for (at, entry) in self
-                .waiting
-                .drain(..delivered.done.min(free))
-                .collect::<Vec<_>>()
-                .into_iter()
-                .enumerate()
-            {
-                self.handled = entry.sequence;
-                match refused.next_if(|(index, _)| *index == at) {
-                    Some((_, word)) => self.refused(entry, 1, &word),
-                    None => self.status.send_modify(|status| status.delivered += 1),
-                }
-            }
+            self.settle(delivered);
         }
         if let (true, Some(up_to)) = (self.waiting.is_empty(), self.read_to) {
             self.handled = up_to;
         }
         Ok(())
+    }
+
+    /// What the sink has taken or refused leaves the queue.
+    fn settle(&mut self, delivered: Delivered) {
+        let mut refused = delivered.refused.into_iter().peekable();
+        let mut taken = 0;
+        for at in 0..delivered.done {
+            let Some(entry) = self.waiting.pop_front() else {
+                break;
+            };
+            self.handled = entry.sequence;
+            match refused.next_if(|(index, _)| *index == at) {
+                Some((_, word)) => self.refused(entry, 1, &word),
+                None => taken += 1,
+            }
+        }
+        self.status.send_modify(|status| status.delivered += taken);
     }
 
     /// How many entries from the front may be offered at once.
@@ -336,27 +253,27 @@ impl Delivery {
         self.waiting
             .iter()
             .take_while(|entry| {
-                let held = self.held.iter().any(|held| same_record(&held.entry, entry));
-                !held && offered.insert((&*entry.unit, entry.id.as_str()))
+                !self.held.blocks(entry) && offered.insert((&*entry.unit, entry.id.as_str()))
             })
             .count()
     }
 
     /// Offers one held entry by itself.
-    async fn try_again(&mut self, at: usize) -> Result<(), Stumble> {
-        let Some(held) = self.held.get(at) else {
+    async fn try_again(&mut self, sequence: Sequence) -> Result<(), Stumble> {
+        let Some(entry) = self.held.get(sequence) else {
             return Ok(());
         };
         let delivered = self
             .sink
-            .deliver(std::slice::from_ref(&held.entry))
+            .deliver(std::slice::from_ref(entry))
             .await
             .map_err(Stumble::Sink)?;
         self.recovered();
-        let held = self.held.remove(at);
-        match delivered.refused.into_iter().next() {
-            Some((_, word)) => self.refused(held.entry, held.tries + 1, &word),
-            None => self.status.send_modify(|status| status.delivered += 1),
+        if let Some(held) = self.held.take(sequence) {
+            match delivered.refused.into_iter().next() {
+                Some((_, word)) => self.refused(held.entry, held.tries + 1, &word),
+                None => self.status.send_modify(|status| status.delivered += 1),
+            }
         }
         self.show_held();
         Ok(())
@@ -402,39 +319,13 @@ impl Delivery {
             tries => self.settings.refused.ceiling(tries),
         };
         let next = self.clock.monotonic() + Duration::from_millis(wait);
-        let place = self
-            .held
-            .partition_point(|held| held.entry.sequence < entry.sequence);
-        self.held.insert(place, Held { entry, tries, next });
+        self.held.hold(Held { entry, tries, next });
         self.show_held();
     }
 
     fn show_held(&self) {
         let held = self.held.len() as u64;
         self.status.send_modify(|status| status.held = held);
-    }
-
-    /// The held entries that may be tried: the first of each record.
-    fn first_of_each(&self) -> impl Iterator<Item = (usize, &Held)> {
-        self.held.iter().enumerate().filter(|(at, held)| {
-            !self
-                .held
-                .iter()
-                .take(*at)
-                .any(|earlier| same_record(&earlier.entry, &held.entry))
-        })
-    }
-
-    fn held_that_is_due(&self) -> Option<usize> {
-        let now = self.clock.monotonic();
-        self.first_of_each()
-            .find(|(_, held)| held.next <= now)
-            .map(|(at, _)| at)
-    }
-
-    /// When the next held entry is due.
-    fn next_try(&self) -> Option<Duration> {
-        self.first_of_each().map(|(_, held)| held.next).min()
     }
 
     /// Holds nothing of the loop while it waits, so the loop may move between threads.
@@ -454,8 +345,8 @@ impl Delivery {
     /// Tells the store what has been handled. A few such reports may be on their way at once, so that the sink does
     /// not wait for the store's fsync.
     async fn report(&mut self) -> Result<(), Stumble> {
-        let up_to = match self.held.first() {
-            Some(held) => held.entry.sequence.saturating_sub(1).min(self.handled),
+        let up_to = match self.held.oldest() {
+            Some(oldest) => oldest.saturating_sub(1).min(self.handled),
             None => self.handled,
         };
         if up_to > self.reported || !self.dead.is_empty() {
@@ -559,10 +450,6 @@ fn mode_of(mode: &mut watch::Receiver<Mode>) -> Mode {
         Ok(_) => *mode.borrow_and_update(),
         Err(_) => Mode::Stop,
     }
-}
-
-fn same_record(one: &OutboxEntry, other: &OutboxEntry) -> bool {
-    one.id == other.id && one.unit == other.unit
 }
 
 #[cfg(test)]

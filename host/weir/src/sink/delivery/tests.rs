@@ -3,9 +3,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot::error::TryRecvError;
 
+use weir_rules::model::Timestamp;
+
 use super::*;
 use crate::clock::BoxFuture;
-use crate::sink::Delivered;
 use crate::store::{
     Commit, Conclusion, Cut, Fuse, MemoryDisk, PreparedRecord, RecordData, RedbStore, StoreOptions,
     Ticket, UnitId, UnitKey,

@@ -289,3 +289,113 @@ impl<'a> Chunk<'a> {
 fn places(table: &[u8]) -> impl Iterator<Item = Place> {
     table.chunks_exact(ENTRY_LEN).filter_map(Place::read)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn unit() -> Arc<UnitKey> {
+        Arc::new(UnitKey {
+            connection: "acme".into(),
+            stream: "orders".into(),
+            partition: None,
+        })
+    }
+
+    fn read(first: u64, from: u64, chunk: &[u8]) -> Option<(Vec<OutboxEntry>, Vec<Bad>)> {
+        let chunk = Chunk::open(first, chunk).ok()?;
+        let (mut good, mut bad) = (Vec::new(), Vec::new());
+        chunk.entries(from, &unit(), &mut good, &mut bad);
+        Some((good, bad))
+    }
+
+    fn records() -> impl Strategy<Value = Vec<(PreparedRecord, Op, u64)>> {
+        let op = prop_oneof![Just(Op::Insert), Just(Op::Update), Just(Op::Delete)];
+        let stamp = proptest::option::of(-1_000_000_i64..i64::MAX);
+        let record = (".*", ".*", stamp).prop_map(|(id, data, updated_at)| PreparedRecord {
+            id,
+            hash: [0; 32],
+            updated_at,
+            deleted: false,
+            data: RecordData::Text(data.into()),
+        });
+        proptest::collection::vec((record, op, any::<u64>()), 1..20)
+    }
+
+    fn packed(records: &[(PreparedRecord, Op, u64)]) -> Vec<u8> {
+        let news: Vec<News<'_>> = records
+            .iter()
+            .map(|(record, op, revision)| News {
+                record,
+                op: *op,
+                revision: *revision,
+            })
+            .collect();
+        let (count, length) = measure(&news);
+        assert_eq!(count, news.len());
+        let mut place = vec![0; length];
+        pack(&news, UnitId(3), 77, &mut place);
+        place
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_packed_is_read(records in records(), skip in 0_u64..5) {
+            let chunk = packed(&records);
+            let header = Header::read(&chunk).unwrap();
+            prop_assert_eq!((header.unit, header.seen_at), (UnitId(3), 77));
+            let (good, bad) = read(100, 100 + skip, &chunk).unwrap();
+            prop_assert_eq!(bad, []);
+            prop_assert_eq!(good.len(), records.len().saturating_sub(skip as usize));
+            for (entry, (at, (record, op, revision))) in good.iter().zip(records.iter().enumerate().skip(skip as usize)) {
+                prop_assert_eq!(entry.sequence, 100 + at as u64);
+                prop_assert_eq!((&entry.id, entry.op, entry.revision), (&record.id, *op, *revision));
+                prop_assert_eq!((entry.updated_at, entry.seen_at), (record.updated_at, 77));
+                prop_assert_eq!(entry.data.as_str(), record.data.as_str());
+            }
+        }
+
+        #[test]
+        fn damage_is_told_and_never_a_panic(records in records(), at in any::<usize>(), byte in any::<u8>()) {
+            let mut chunk = packed(&records);
+            let at = at % chunk.len();
+            chunk[at] = byte;
+            if let Some((good, bad)) = read(1, 1, &chunk) {
+                prop_assert_eq!(good.len() + bad.len(), records.len());
+            }
+        }
+
+        #[test]
+        fn foreign_bytes_are_never_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(1, 1, &bytes);
+        }
+    }
+
+    #[test]
+    fn a_chunk_is_closed_at_its_size() {
+        let record = PreparedRecord {
+            id: "1".into(),
+            hash: [0; 32],
+            updated_at: None,
+            deleted: false,
+            data: RecordData::Text("x".repeat(CHUNK_BYTES / 3).into()),
+        };
+        let one = News {
+            record: &record,
+            op: Op::Insert,
+            revision: 1,
+        };
+        assert_eq!(measure(&[one; 5]).0, 2);
+        let huge = PreparedRecord {
+            data: RecordData::Text("x".repeat(CHUNK_BYTES * 2).into()),
+            ..record.clone()
+        };
+        let huge = News {
+            record: &huge,
+            ..one
+        };
+        assert_eq!(measure(&[huge, one]).0, 1, "one record is never divided");
+    }
+}

@@ -128,3 +128,42 @@ pub(super) fn key_into(key: &mut Vec<u8>, unit: u64, id: &str) {
     key.extend_from_slice(&unit.to_be_bytes());
     key.extend_from_slice(id.as_bytes());
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_row_reads_as_it_was_written(
+            hash in any::<[u8; 32]>(), first_seen in any::<i64>(), last_changed in any::<i64>(),
+            revision in any::<u32>(), epoch in 0_u32..=u32::MAX >> 1, deleted in any::<bool>(),
+        ) {
+            let row = Remembered { hash, first_seen, last_changed, revision, epoch, deleted };
+            prop_assert_eq!(Remembered::from_bytes(&row.to_bytes()), row);
+        }
+
+        /// Whatever is seen: the revision grows by one with each delivery, and only an insert follows a delete.
+        #[test]
+        fn deliveries_of_a_record_make_sense(sights in proptest::collection::vec((0_u8..3, any::<bool>()), 1..30)) {
+            let mut row = Remembered::first([0; 32], false, 0, 0);
+            for (now, (content, deleted)) in (1..).zip(sights) {
+                match row.seen_again([content; 32], deleted, now, 0) {
+                    Sight::Same => prop_assert_eq!(row.deleted, deleted),
+                    Sight::News(op, next) => {
+                        prop_assert_eq!(next.revision, row.revision + 1);
+                        prop_assert_eq!(op, match (row.deleted, deleted) {
+                            (_, true) => Op::Delete,
+                            (true, false) => Op::Insert,
+                            (false, false) => Op::Update,
+                        });
+                        prop_assert_eq!((next.first_seen, next.last_changed), (row.first_seen, now));
+                        row = next;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -239,3 +239,36 @@ pub(super) fn slices(
         bounds.1.as_ref().map(|key| key.as_slice()),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn due_keys_sort_like_their_times(one in any::<(i64, u64)>(), other in any::<(i64, u64)>()) {
+            let key = |(time, unit): (i64, u64)| due_key(time, UnitId(unit));
+            prop_assert_eq!(key(one).cmp(&key(other)), one.cmp(&other));
+            let (time, unit) = unpair(&key(one)).unwrap();
+            prop_assert_eq!((unsortable(time), unit), one);
+        }
+
+        #[test]
+        fn a_units_keys_lie_within_its_borders(unit in any::<u64>(), id in ".*") {
+            let mut key = Vec::new();
+            crate::store::redb::record::key_into(&mut key, unit, &id);
+            prop_assert!(holds(unit, &key));
+            prop_assert!(!holds(unit.wrapping_add(1), &key));
+            prop_assert!(!holds(unit.wrapping_sub(1), &key));
+        }
+    }
+
+    fn holds(unit: u64, key: &[u8]) -> bool {
+        use std::ops::{Bound, RangeBounds};
+        let bounds = of_unit(UnitId(unit));
+        let borders: (Bound<&[u8]>, Bound<&[u8]>) = slices(&bounds);
+        RangeBounds::<&[u8]>::contains(&(borders.0.as_ref(), borders.1.as_ref()), &key)
+    }
+}

@@ -3,16 +3,18 @@
 //! An operation either changes all that it is about, or answers an error before it has changed anything; any
 //! other failure ends the whole transaction.
 
+mod outbox;
+
 use redb::{ReadableTable as _, Table, WriteTransaction};
 use weir_rules::unit::UnitState;
 
-use super::chunk::{self, News};
+use super::chunk::News;
 use super::record::{self, Remembered, Sight};
 use super::tables::{self, Counters, OUTBOX, RECORDS};
 use super::trouble::{Outcome, Trouble};
 use super::unit::Head;
 use crate::store::{
-    Commit, Conclusion, DeadLetter, PollRow, Seen, Sequence, StoreError, UnitId, UnitKey, UnitRow,
+    Commit, Conclusion, PollRow, Seen, Sequence, StoreError, UnitId, UnitKey, UnitRow,
     Validator, ValidatorKey,
 };
 
@@ -194,20 +196,6 @@ impl<'tx> Work<'tx> {
         Ok(news)
     }
 
-    fn put_in_outbox(&mut self, commit: &Commit, mut news: &[News<'_>]) -> Outcome<()> {
-        while !news.is_empty() {
-            let (count, length) = chunk::measure(news);
-            let (now, later) = news.split_at_checked(count).unwrap_or((news, &[]));
-            let mut place = self.outbox.insert_reserve(self.counters.sequence, length)?;
-            let header = chunk::pack(now, commit.unit, commit.seen_at, place.as_mut());
-            self.counters.sequence += u64::from(header.count);
-            self.counters.entries += u64::from(header.count);
-            self.counters.bytes += header.data_bytes;
-            news = later;
-        }
-        Ok(())
-    }
-
     pub(super) fn update_unit(
         &mut self,
         unit: UnitId,
@@ -323,101 +311,6 @@ impl<'tx> Work<'tx> {
         }
         for key in old {
             self.validators.remove(key.as_slice())?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn set_sinks(&mut self, names: &[String]) -> Outcome<()> {
-        let mut known = Vec::new();
-        for row in self.sinks.iter()? {
-            known.push(row?.0.value().to_owned());
-        }
-        if known.len() == names.len() && names.iter().all(|name| known.contains(name)) {
-            return Ok(());
-        }
-        self.changed = true;
-        for gone in known.iter().filter(|name| !names.contains(name)) {
-            self.sinks.remove(gone.as_str())?;
-        }
-        let oldest = match self.outbox.first()? {
-            Some((first, _)) => first.value(),
-            None => self.counters.sequence,
-        };
-        for new in names.iter().filter(|name| !known.contains(name)) {
-            self.sinks.insert(new.as_str(), oldest)?;
-        }
-        self.sinks_moved = true;
-        Ok(())
-    }
-
-    pub(super) fn delivered(
-        &mut self,
-        sink: &str,
-        up_to: Sequence,
-        dead: &[DeadLetter],
-    ) -> Outcome<()> {
-        let Some(position) = self.sinks.get(sink)?.map(|position| position.value()) else {
-            // The configuration no longer names it.
-            return Ok(());
-        };
-        let next = up_to.saturating_add(1).min(self.counters.sequence);
-        if next > position {
-            self.sinks.insert(sink, next)?;
-            self.sinks_moved = true;
-            self.changed = true;
-        }
-        if !dead.is_empty() {
-            self.changed = true;
-            let mut letters = self.tx.open_table(tables::DEAD)?;
-            for letter in dead {
-                letters.insert(
-                    tables::dead_key(sink, letter.sequence).as_slice(),
-                    serde_json::to_vec(letter)?.as_slice(),
-                )?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes the chunks that every sink has passed. Where no sink is configured nothing is: the entries wait
-    /// for one.
-    fn remove_delivered(&mut self) -> Outcome<()> {
-        let mut slowest = None;
-        for row in self.sinks.iter()? {
-            let position = row?.1.value();
-            slowest = Some(slowest.map_or(position, |slowest: u64| slowest.min(position)));
-        }
-        let Some(slowest) = slowest else {
-            return Ok(());
-        };
-        loop {
-            let (first, header) = match self.outbox.first()? {
-                Some((first, chunk)) if first.value() < slowest => {
-                    (first.value(), chunk::Header::read(chunk.value()))
-                }
-                _ => break,
-            };
-            // Sequences have no holes: a chunk ends where the next begins.
-            let end = match self.outbox.range(first + 1..)?.next() {
-                Some(next) => next?.0.value(),
-                None => self.counters.sequence,
-            };
-            if end > slowest {
-                break;
-            }
-            self.outbox.remove(first)?;
-            if let Some(header) = header {
-                self.counters.entries = self
-                    .counters
-                    .entries
-                    .saturating_sub(u64::from(header.count));
-                self.counters.bytes = self.counters.bytes.saturating_sub(header.data_bytes);
-            }
-        }
-        if self.outbox.first()?.is_none() {
-            // Whatever a damaged chunk may have left in the totals.
-            self.counters.entries = 0;
-            self.counters.bytes = 0;
         }
         Ok(())
     }

@@ -1,0 +1,89 @@
+//! What the loop is told, and what it tells of itself.
+
+use serde::{Deserialize, Serialize};
+use weir_rules::backoff::Backoff;
+use weir_rules::model::Timestamp;
+
+use crate::sink::SinkError;
+
+/// What the loop is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Deliver whatever comes.
+    Run,
+    /// Deliver what is there and end.
+    Drain,
+    /// End after the batch in hand.
+    Stop,
+}
+
+/// How the loop has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// It was told to.
+    Stopped,
+    /// It was told to drain, and nothing waits any more.
+    Drained,
+    /// It was told to drain, and the sink failed too often.
+    GaveUp(SinkError),
+    /// Whoever took the records has gone for good.
+    Closed(SinkError),
+    /// The store has closed.
+    StoreClosed,
+}
+
+/// Settings of the loop.
+#[derive(Clone, Debug)]
+pub struct DeliverySettings {
+    /// Bytes that are read from the outbox at once.
+    pub batch_bytes: usize,
+    /// Between tries of a sink that fails as a whole.
+    pub backoff: Backoff,
+    /// Between tries of an entry that the sink refuses; its ceilings are the waits.
+    pub refused: Backoff,
+    /// Tries of an entry that the sink refuses, the first one included.
+    pub refused_tries: u32,
+    /// While draining: tries of a sink that fails as a whole.
+    pub drain_tries: u32,
+    /// For the jitter.
+    pub seed: u64,
+}
+
+impl Default for DeliverySettings {
+    fn default() -> Self {
+        DeliverySettings {
+            batch_bytes: 2 << 20,
+            backoff: Backoff::default().capped(60_000),
+            refused: Backoff::default().capped(60_000),
+            refused_tries: 6,
+            drain_tries: 4,
+            seed: rand::random(),
+        }
+    }
+}
+
+/// How a sink is doing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeliveryStatus {
+    /// Entries delivered since the start.
+    pub delivered: u64,
+    /// Entries that became dead letters since the start.
+    pub dead: u64,
+    /// Entries that the sink has refused and that are tried again.
+    pub held: u64,
+    /// Set while the sink takes nothing.
+    pub failing: Option<Failing>,
+}
+
+/// Since when and why a sink takes nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failing {
+    /// The first failure in a row.
+    pub since: Timestamp,
+    /// Failures in a row.
+    pub tries: u32,
+    /// What failed.
+    pub error: String,
+    /// The next try.
+    pub next: Timestamp,
+}
