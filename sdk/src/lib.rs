@@ -118,3 +118,8 @@ macro_rules! export {
         }
     };
 }
+
+/// The connector in the README compiles as it stands there.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+mod readme {}
