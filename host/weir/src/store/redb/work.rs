@@ -14,8 +14,8 @@ use super::tables::{self, Counters, OUTBOX, RECORDS};
 use super::trouble::{Outcome, Trouble};
 use super::unit::Head;
 use crate::store::{
-    Commit, Conclusion, PollRow, Seen, Sequence, StoreError, UnitId, UnitKey, UnitRow,
-    Validator, ValidatorKey,
+    Commit, Conclusion, PollRow, Seen, Sequence, StoreError, UnitId, UnitKey, UnitRow, Validator,
+    ValidatorKey,
 };
 
 type Bytes = &'static [u8];
