@@ -10,12 +10,15 @@
 
 mod block;
 mod error;
+mod listing;
+mod node;
 mod plan;
 mod raw;
 mod scan;
 
 pub use error::Error;
-pub use plan::{Listing, Plan, Row};
+pub use listing::{Listing, Row};
+pub use plan::Plan;
 pub use raw::Raw;
 
 use serde::Deserialize;

@@ -57,7 +57,7 @@ impl<'a> Scan<'a> {
 
     /// Passes over white space.
     #[inline]
-    pub(super) fn space(&mut self) {
+    fn space(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
             self.at += 1;
         }
@@ -65,7 +65,7 @@ impl<'a> Scan<'a> {
 
     /// Passes over one byte if it is this one.
     #[inline]
-    pub(super) fn take(&mut self, byte: u8) -> bool {
+    fn take(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
         if found {
             self.at += 1;
@@ -85,7 +85,7 @@ impl<'a> Scan<'a> {
 
     /// A key and its colon; the value comes next.
     #[inline]
-    pub(super) fn key(&mut self) -> Result<Key<'a>, Error> {
+    fn key(&mut self) -> Result<Key<'a>, Error> {
         if !self.take(b'"') {
             return Err(self.wanted("a key"));
         }
@@ -100,9 +100,48 @@ impl<'a> Scan<'a> {
         Ok(Key { text, escaped })
     }
 
+    /// Passes over an object; `each` passes over the value of a key.
+    #[inline]
+    pub(super) fn object(
+        &mut self,
+        mut each: impl FnMut(&mut Self, Key<'a>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.at += 1;
+        self.space();
+        if self.take(b'}') {
+            return Ok(());
+        }
+        loop {
+            let key = self.key()?;
+            each(self, key)?;
+            if !self.more(b'}')? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Passes over an array; `each` passes over an element.
+    #[inline]
+    pub(super) fn array(
+        &mut self,
+        mut each: impl FnMut(&mut Self) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.at += 1;
+        self.space();
+        if self.take(b']') {
+            return Ok(());
+        }
+        loop {
+            each(self)?;
+            if !self.more(b']')? {
+                return Ok(());
+            }
+        }
+    }
+
     /// After an element of an object or array: true if another follows.
     #[inline]
-    pub(super) fn more(&mut self, close: u8) -> Result<bool, Error> {
+    fn more(&mut self, close: u8) -> Result<bool, Error> {
         self.space();
         match self.peek() {
             Some(b',') => {
