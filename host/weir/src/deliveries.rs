@@ -111,7 +111,9 @@ impl Deliveries {
         if !ended(&mut loops, DRAIN).await {
             self.mode.send_replace(Mode::Stop);
             if !ended(&mut loops, LAST_BATCH).await {
-                tracing::warn!("a sink did not end in time: what it has not acknowledged is delivered again");
+                tracing::warn!(
+                    "a sink did not end in time: what it has not acknowledged is delivered again"
+                );
             }
         }
     }
@@ -146,7 +148,10 @@ fn after(host: &Host, sink: &str, ended: &Ended) {
 
 /// Does any sink write to this process's stdout?
 pub fn writes_to_stdout(config: &Config) -> bool {
-    config.sinks.values().any(|sink| *sink == SinkConfig::Stdout)
+    config
+        .sinks
+        .values()
+        .any(|sink| *sink == SinkConfig::Stdout)
 }
 
 fn sink(name: &str, settings: &SinkConfig) -> Result<Box<dyn Sink>, TemplateError> {

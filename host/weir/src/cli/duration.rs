@@ -5,8 +5,9 @@ pub(super) fn parse(text: &str) -> Result<u64, String> {
     if text == "0" {
         return Ok(0);
     }
-    crate::config::duration(text)
-        .map_err(|what| format!("it {what}: write a whole number and a unit (ms, s, m, h, d), such as 30s"))
+    crate::config::duration(text).map_err(|what| {
+        format!("it {what}: write a whole number and a unit (ms, s, m, h, d), such as 30s")
+    })
 }
 
 #[cfg(test)]

@@ -3,19 +3,29 @@
 use std::io::IsTerminal;
 use std::str::FromStr;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 /// How a log line looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// For people
+    /// For people.
     Text,
-    /// One JSON object per line
+    /// One JSON object per line.
     Json,
+}
+
+impl Format {
+    /// Reads `text` or `json`.
+    pub fn parser() -> impl TypedValueParser<Value = Format> {
+        PossibleValuesParser::new(["text", "json"]).map(|word| match word.as_str() {
+            "json" => Format::Json,
+            _ => Format::Text,
+        })
+    }
 }
 
 /// What is logged.

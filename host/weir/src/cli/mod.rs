@@ -69,10 +69,9 @@ pub struct Common {
     #[arg(long, global = true)]
     pub json: bool,
     /// How log lines look, on stderr
-    #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value = "text")]
+    #[arg(long, global = true, value_name = "FORMAT", value_parser = log::Format::parser(), default_value = "text")]
     pub log_format: log::Format,
-    /// error, warn, info, debug or trace; or by part, such as `warn,weir::http=debug`
-    /// [default: info for run, else warn]
+    /// off, error, warn, info, debug, trace; or by part: warn,weir::http=debug [default: info for run, else warn]
     #[arg(long, global = true, value_name = "LEVEL", value_parser = log::Level::parse)]
     pub log_level: Option<log::Level>,
 }
@@ -135,7 +134,9 @@ pub enum CliError {
     #[error(transparent)]
     Sinks(#[from] DeliveriesError),
     /// The answer came from another version.
-    #[error("the running weir gave an answer that this one does not understand ({0}): are both of one version?")]
+    #[error(
+        "the running weir gave an answer that this one does not understand ({0}): are both of one version?"
+    )]
     Foreign(#[source] serde_json::Error),
     /// Output, signals, sockets.
     #[error("{what}: {source}")]
@@ -157,7 +158,11 @@ impl CliError {
 /// Does what the command line says.
 pub async fn main(cli: Cli) -> ExitCode {
     let Cli { common, verb } = cli;
-    log::start(common.log_format, common.log_level.clone(), verb.default_level());
+    log::start(
+        common.log_format,
+        common.log_level.clone(),
+        verb.default_level(),
+    );
     let outcome = match verb {
         Verb::Run(run) => run.run(&common).await,
         Verb::Sync(sync) => sync.run(&common).await,
@@ -183,8 +188,15 @@ impl Verb {
     fn default_level(&self) -> log::Level {
         match self {
             Verb::Run(_) => log::Level::plain(tracing::Level::INFO),
-            Verb::Sync(_) => log::Level::warnings_except(&["weir::host", "weir::poll"]),
-            _ => log::Level::warnings_except(&["weir::host", "weir::poll", "weir::catalogue"]),
+            Verb::Sync(_) => {
+                log::Level::warnings_except(&["weir::host", "weir::poll", "weir::sign_in"])
+            }
+            _ => log::Level::warnings_except(&[
+                "weir::host",
+                "weir::poll",
+                "weir::sign_in",
+                "weir::catalogue",
+            ]),
         }
     }
 }
@@ -202,8 +214,15 @@ mod tests {
     #[test]
     fn every_verb_has_an_example() {
         for verb in Cli::command().get_subcommands() {
-            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
-            assert!(help.contains(&format!("weir {}", verb.get_name())), "{}", verb.get_name());
+            let help = verb
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(
+                help.contains(&format!("weir {}", verb.get_name())),
+                "{}",
+                verb.get_name()
+            );
         }
     }
 

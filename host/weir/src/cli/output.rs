@@ -57,7 +57,11 @@ pub(super) fn complain(error: &CliError) {
     let mut text = String::new();
     for line in error.to_string().lines() {
         // Examples are indented and are not problems.
-        let prefix = if line.is_empty() || line.starts_with(' ') { "" } else { "weir: " };
+        let prefix = if line.is_empty() || line.starts_with(' ') {
+            ""
+        } else {
+            "weir: "
+        };
         text.push_str(&format!("{prefix}{line}\n"));
     }
     // Nobody is left to hear of a failure here.

@@ -98,7 +98,8 @@ pub(super) async fn run(common: &Common, mut request: Request) -> Result<u8, Cli
     let reply = match ask_or_open(config, &request).await? {
         Answerer::Answered(reply) => reply,
         Answerer::Opened(host) => {
-            if matches!(request, Request::Status { .. }) {
+            // What is known of connections is known once they have been made ready; records and polls are just read.
+            if matches!(request, Request::Status { .. } | Request::Resume { .. }) {
                 host.prepare(false).await?;
             }
             answer_here(&host, &request).await?

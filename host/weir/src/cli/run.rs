@@ -73,7 +73,10 @@ async fn reload(host: Arc<Host>) {
                     connector, version = now.descriptor().version, sha256 = %now.digest(),
                     "connector loaded"
                 ),
-                None => tracing::warn!(connector, "connector removed: its connections rest, their state stays"),
+                None => tracing::warn!(
+                    connector,
+                    "connector removed: its connections rest, their state stays"
+                ),
             }
         }
         let concerned: Vec<String> = host

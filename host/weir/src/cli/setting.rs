@@ -4,23 +4,23 @@ use super::{CliError, Common};
 use crate::config::{self, Config};
 
 /// What to write into a first `weir.toml`: an API that is open to all, and little of it.
-const FIRST: &str = "\
-    [connection.hn]
-    connector = \"hackernews\"
-    config = { query = \"rust\", from = \"2026-01-01T00:00:00Z\" }
+const FIRST: &str = r#"
+[connection.hn]
+connector = "hackernews"
+config = { query = "rust", from = "2026-01-01T00:00:00Z" }
 
-    [sink.main]
-    type = \"file\"
-    path = \"out/{connection}/{stream}.ndjson\"
-";
+[sink.main]
+type = "file"
+path = "out/{connection}/{stream}.ndjson"
+"#;
 
 /// Reads the configuration.
 pub(super) fn load(common: &Common) -> Result<Config, CliError> {
     if missing(common) {
         return Err(CliError::Begin(format!(
-            "there is no {}: name yours with --config, or begin with this one:\n\n{FIRST}\n    \
-             then: weir check && weir sync",
-            common.config.display()
+            "there is no {}: name yours with --config, or begin with this one, then `weir check` and `weir sync`:\n{}",
+            common.config.display(),
+            FIRST.replace('\n', "\n    ").trim_end()
         )));
     }
     Ok(config::load(&common.config)?)

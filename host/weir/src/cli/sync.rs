@@ -44,7 +44,11 @@ impl Sync {
             Answerer::Answered(reply) => print(common, &request, reply, To::Stdout),
             Answerer::Opened(host) => {
                 let reply = here(host, &request).await?;
-                let to = if stdout_has_records { To::Stderr } else { To::Stdout };
+                let to = if stdout_has_records {
+                    To::Stderr
+                } else {
+                    To::Stdout
+                };
                 print(common, &request, reply, to)
             }
         }

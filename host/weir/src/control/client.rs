@@ -18,7 +18,9 @@ pub enum Unreachable {
     #[error("the running weir stopped answering ({0}): it has ended, or its log says more")]
     Broken(#[source] io::Error),
     /// It said something else.
-    #[error("the running weir answered in a way that this one does not understand ({0}): are both of one version?")]
+    #[error(
+        "the running weir answered in a way that this one does not understand ({0}): are both of one version?"
+    )]
     Foreign(#[source] serde_json::Error),
     /// It could not do it.
     #[error("{0}")]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
+use super::text::count;
 use super::{Caller, Failure};
 use crate::config::{self, Config, ConfigErrors};
 use crate::connection::Connection;
@@ -52,7 +53,10 @@ impl Checks {
     }
 
     fn reply(self) -> Reply {
-        let failed = self.checks.iter().any(|check| check.verdict == Verdict::Failed);
+        let failed = self
+            .checks
+            .iter()
+            .any(|check| check.verdict == Verdict::Failed);
         Reply::with_exit(u8::from(failed), self)
     }
 }
@@ -86,7 +90,11 @@ pub(super) async fn answer(
         }
     }
     if host.config.connections.is_empty() {
-        checks.add("connections", Verdict::Note, "none is configured: add [connection.NAME]");
+        checks.add(
+            "connections",
+            Verdict::Note,
+            "none is configured: add [connection.NAME]",
+        );
     }
     if !offline {
         calls(host, ready, &mut checks).await?;
@@ -101,9 +109,9 @@ fn configuration(host: &Host, running: bool, checks: &mut Checks) {
         &name,
         Verdict::Ok,
         format!(
-            "{} connections, {} sinks",
-            host.config.connections.len(),
-            host.config.sinks.len()
+            "{}, {}",
+            count(host.config.connections.len() as u64, "connection"),
+            count(host.config.sinks.len() as u64, "sink")
         ),
     );
     for warning in &host.config.warnings {
@@ -236,9 +244,16 @@ pub(super) fn render(answer: &Checks) -> String {
         }
         text.push('\n');
     }
-    let failed = answer.checks.iter().filter(|check| check.verdict == Verdict::Failed).count();
+    let failed = answer
+        .checks
+        .iter()
+        .filter(|check| check.verdict == Verdict::Failed)
+        .count();
     if failed > 0 {
-        text.push_str(&format!("{failed} of {} checks failed\n", answer.checks.len()));
+        text.push_str(&format!(
+            "{failed} of {} checks failed\n",
+            answer.checks.len()
+        ));
     }
     text
 }
@@ -250,12 +265,12 @@ mod tests {
     #[test]
     fn one_failure_fails_the_whole_and_is_counted() {
         let mut checks = Checks::default();
-        checks.add("weir.toml", Verdict::Ok, "1 connections, 1 sinks");
+        checks.add("weir.toml", Verdict::Ok, "1 connection, 1 sink");
         checks.add("weir.toml", Verdict::Note, "weir.toml:3: unwise");
         checks.add("connection shop", Verdict::Failed, "no connector `shopp`");
         assert_eq!(
             render(&checks),
-            "ok     weir.toml: 1 connections, 1 sinks\n\
+            "ok     weir.toml: 1 connection, 1 sink\n\
              note   weir.toml:3: unwise\n\
              FAILED connection shop: no connector `shopp`\n\
              1 of 3 checks failed\n"

@@ -139,7 +139,10 @@ fn unknown(catalogue: &Catalogue, name: &str) -> Failure {
     Failure::Unknown(if known.is_empty() {
         format!("no connector `{name}`: {dir} holds none that loads")
     } else {
-        format!("no connector `{name}` in {dir}: {}", config::suggest_name(name, &known))
+        format!(
+            "no connector `{name}` in {dir}: {}",
+            config::suggest_name(name, &known)
+        )
     })
 }
 
@@ -231,7 +234,9 @@ fn scheme(scheme: &AuthScheme) -> String {
 
 /// `5000 requests per 60 min`
 fn limit(limit: &Limit) -> String {
-    let amount = limit.limit.map_or_else(|| "some".to_owned(), |limit| limit.to_string());
+    let amount = limit
+        .limit
+        .map_or_else(|| "some".to_owned(), |limit| limit.to_string());
     let mut text = format!("{amount} {}", limit.quota_unit);
     if let Some(per) = limit.per {
         text.push_str(&format!(" per {}", length(per)));
@@ -268,7 +273,10 @@ pub(super) fn render(answer: &Connectors, in_full: bool) -> String {
                 ]
             })
             .collect();
-        text.push_str(&table(&["name", "version", "title", "streams", "file"], &rows));
+        text.push_str(&table(
+            &["name", "version", "title", "streams", "file"],
+            &rows,
+        ));
     }
     if !answer.failing.is_empty() {
         text.push_str("do not load:\n");
@@ -292,16 +300,26 @@ fn streams_in_short(connector: &Listed) -> String {
     if connector.streams.is_empty() {
         return "from the config".to_owned();
     }
-    let names: Vec<&str> = connector.streams.iter().map(|stream| stream.name.as_str()).collect();
+    let names: Vec<&str> = connector
+        .streams
+        .iter()
+        .map(|stream| stream.name.as_str())
+        .collect();
     names.join(", ")
 }
 
 fn describe(connector: &Listed) -> String {
-    let mut text = format!("{} {}: {}\n", connector.name, connector.version, connector.title);
+    let mut text = format!(
+        "{} {}: {}\n",
+        connector.name, connector.version, connector.title
+    );
     let mut line = |label: &str, value: &str| text.push_str(&format!("  {label:<10}{value}\n"));
     line("file", &connector.file);
     line("sha256", &connector.digest);
-    line("contract", &format!("weir:connector {}", connector.contract));
+    line(
+        "contract",
+        &format!("weir:connector {}", connector.contract),
+    );
     if let Some(docs) = &connector.docs {
         line("docs", docs);
     }
@@ -310,7 +328,10 @@ fn describe(connector: &Listed) -> String {
             [] => "none".to_owned(),
             schemes => schemes.join(" or "),
         };
-        line("origin", &format!("{} {}, auth: {auth}", origin.id, origin.url));
+        line(
+            "origin",
+            &format!("{} {}, auth: {auth}", origin.id, origin.url),
+        );
     }
     for documented in &connector.limits.documented {
         line("limit", documented);
@@ -319,10 +340,19 @@ fn describe(connector: &Listed) -> String {
         line("limit", "not published by the vendor: its latency decides");
     }
     if let Some(concurrency) = connector.limits.concurrency {
-        line("limit", &format!("{concurrency} calls at once per credential"));
+        line(
+            "limit",
+            &format!("{concurrency} calls at once per credential"),
+        );
     }
-    let least = connector.limits.min_interval_ms.map(|ms| format!("at least {}", length(ms)));
-    let most = connector.limits.max_interval_ms.map(|ms| format!("at most {}", length(ms)));
+    let least = connector
+        .limits
+        .min_interval_ms
+        .map(|ms| format!("at least {}", length(ms)));
+    let most = connector
+        .limits
+        .max_interval_ms
+        .map(|ms| format!("at most {}", length(ms)));
     if least.is_some() || most.is_some() {
         let bounds: Vec<String> = least.into_iter().chain(most).collect();
         line("interval", &bounds.join(", "));
@@ -361,7 +391,12 @@ fn streams(connector: &Listed) -> String {
             ]
         })
         .collect();
-    table(&["name", "title", "cursor", "order", "page", "key", "volatile"], &rows)
+    table(
+        &[
+            "name", "title", "cursor", "order", "page", "key", "volatile",
+        ],
+        &rows,
+    )
 }
 
 /// The schema's outermost keys; what lies deeper is in the JSON form.
@@ -380,10 +415,17 @@ fn config_keys(schema: &Value) -> String {
             let must = if required.contains(&name.as_str()) {
                 "required".to_owned()
             } else {
-                property.get("default").map_or_else(String::new, |value| format!("default {value}"))
+                property
+                    .get("default")
+                    .map_or_else(String::new, |value| format!("default {value}"))
             };
             let about = property["description"].as_str().unwrap_or_default();
-            vec![name.clone(), type_of(property), must, about.to_owned()]
+            vec![
+                name.clone(),
+                type_of(property, schema),
+                must,
+                about.to_owned(),
+            ]
         })
         .collect();
     if rows.is_empty() {
@@ -392,14 +434,26 @@ fn config_keys(schema: &Value) -> String {
     table(&["key", "type", "", "meaning"], &rows)
 }
 
-fn type_of(property: &Value) -> String {
-    match (&property["type"], property["enum"].as_array()) {
-        (_, Some(words)) => {
-            let words: Vec<String> = words.iter().map(Value::to_string).collect();
-            words.join(" | ")
-        }
-        (Value::String(kind), None) => kind.clone(),
-        (Value::Array(kinds), None) => {
+/// The type in a word or two; what is defined elsewhere in the schema is looked up there.
+fn type_of(property: &Value, schema: &Value) -> String {
+    let defined = property["$ref"]
+        .as_str()
+        .and_then(|place| schema.pointer(place.strip_prefix('#')?));
+    if let Some(defined) = defined {
+        // One step is enough for a table, and a schema may go in circles.
+        return one_type(defined);
+    }
+    one_type(property)
+}
+
+fn one_type(property: &Value) -> String {
+    let words = |values: &[Value]| -> Vec<String> { values.iter().map(Value::to_string).collect() };
+    if let Some(values) = property["enum"].as_array() {
+        return words(values).join(" | ");
+    }
+    match &property["type"] {
+        Value::String(kind) => kind.clone(),
+        Value::Array(kinds) => {
             let kinds: Vec<&str> = kinds.iter().filter_map(Value::as_str).collect();
             kinds.join(" | ")
         }
@@ -418,20 +472,31 @@ mod tests {
     #[test]
     fn a_schemas_keys_become_a_table() {
         let schema: Value = serde_json::from_str(
-            r#"{"required": ["repos"], "properties": {
+            r##"{"required": ["repos"], "$defs": {"count": {"type": "integer"}}, "properties": {
+                "limit": {"$ref": "#/$defs/count", "description": "At most this many."},
                 "repos": {"type": "array", "description": "Which repositories."},
                 "state": {"enum": ["open", "all"], "default": "all"}
-            }}"#,
+            }}"##,
         )
         .unwrap();
         let text = config_keys(&schema);
+        let lines: Vec<Vec<&str>> = text
+            .lines()
+            .map(|line| {
+                line.split("  ")
+                    .map(str::trim)
+                    .filter(|cell| !cell.is_empty())
+                    .collect()
+            })
+            .collect();
         assert_eq!(
-            text,
-            "key    type            meaning\n\
-             repos  array           required       Which repositories.\n"
-                .replace("type            meaning", "type                            meaning")
-                .replace("array           required     ", "array            required      ")
-                + "state  \"open\" | \"all\"  default \"all\"\n"
+            lines,
+            [
+                vec!["key", "type", "meaning"],
+                vec!["limit", "integer", "At most this many."],
+                vec!["repos", "array", "required", "Which repositories."],
+                vec!["state", "\"open\" | \"all\"", "default \"all\""],
+            ]
         );
         assert_eq!(config_keys(&Value::Null), "It takes none.\n");
     }
@@ -443,7 +508,9 @@ mod tests {
             error: error.to_owned(),
         };
         assert_eq!(
-            on_one_line(&failing("connectors/junk.wasm: this is no WebAssembly file")),
+            on_one_line(&failing(
+                "connectors/junk.wasm: this is no WebAssembly file"
+            )),
             "connectors/junk.wasm: this is no WebAssembly file"
         );
         assert_eq!(

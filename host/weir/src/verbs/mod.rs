@@ -49,12 +49,13 @@ pub enum Failure {
 ///
 /// # Errors
 /// [`Failure`]: the store, or a name that nothing has.
-pub async fn answer(
-    host: &Arc<Host>,
-    request: Request,
-    caller: Caller,
-) -> Result<Reply, Failure> {
-    if !matches!(request, Request::Status { .. }) {
+pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Result<Reply, Failure> {
+    // A host that has just started does not know its units yet. Whoever opened one for the request has seen to that.
+    let about_units = matches!(
+        request,
+        Request::Sync { .. } | Request::Check { .. } | Request::Resume { .. }
+    );
+    if caller.running && about_units {
         host.prepared().await;
     }
     match request {

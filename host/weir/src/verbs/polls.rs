@@ -50,7 +50,9 @@ pub(super) fn render(answer: &Polls) -> String {
         })
         .collect();
     table(
-        &["started", "unit", "outcome", "calls", "records", "new", "changed", "next in", "why"],
+        &[
+            "started", "unit", "outcome", "calls", "records", "new", "changed", "next in", "why",
+        ],
         &rows,
     )
 }

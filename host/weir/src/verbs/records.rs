@@ -68,11 +68,18 @@ pub(super) fn render(answer: &Records) -> String {
                     record.revision.to_string(),
                     moment(record.first_seen),
                     moment(record.last_changed),
-                    if record.deleted { "deleted".to_owned() } else { String::new() },
+                    if record.deleted {
+                        "deleted".to_owned()
+                    } else {
+                        String::new()
+                    },
                 ]
             })
             .collect();
-        text.push_str(&table(&["id", "revision", "first seen", "last changed", ""], &rows));
+        text.push_str(&table(
+            &["id", "revision", "first seen", "last changed", ""],
+            &rows,
+        ));
         if unit.more
             && let Some(last) = unit.records.last()
         {

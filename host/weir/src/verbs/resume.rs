@@ -59,7 +59,11 @@ pub(super) async fn answer(
         units.push(unit.key.to_string());
     }
     host.prepare_connection(name, caller.running).await?;
-    let state = host.connections.all().into_iter().find(|(known, _)| known == name);
+    let state = host
+        .connections
+        .all()
+        .into_iter()
+        .find(|(known, _)| known == name);
     let not_ready = state.and_then(|(_, state)| state.err());
     Ok(Reply::with_exit(
         if not_ready.is_some() { 3 } else { 0 },

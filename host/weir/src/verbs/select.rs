@@ -16,7 +16,12 @@ impl Selection {
     /// Reads what a person typed; none: everything.
     pub fn parse(text: Option<&str>) -> Selection {
         let mut parts = text.into_iter().flat_map(|text| text.splitn(3, '/'));
-        let mut part = || parts.next().filter(|part| !part.is_empty()).map(str::to_owned);
+        let mut part = || {
+            parts
+                .next()
+                .filter(|part| !part.is_empty())
+                .map(str::to_owned)
+        };
         Selection {
             connection: part(),
             stream: part(),
@@ -31,7 +36,9 @@ impl Selection {
 
     /// Is this unit one of them?
     pub fn holds(&self, key: &UnitKey) -> bool {
-        self.connection.as_ref().is_none_or(|name| *name == key.connection)
+        self.connection
+            .as_ref()
+            .is_none_or(|name| *name == key.connection)
             && self.stream.as_ref().is_none_or(|name| *name == key.stream)
             && (self.partition.is_none() || self.partition == key.partition)
     }
@@ -56,7 +63,9 @@ impl Selection {
             } else {
                 format!("there are: {}", names.join(", "))
             };
-            return Err(Failure::Unknown(format!("no unit is named {self}; {known}")));
+            return Err(Failure::Unknown(format!(
+                "no unit is named {self}; {known}"
+            )));
         }
         Ok(units)
     }
@@ -85,7 +94,12 @@ mod tests {
     #[test]
     fn a_name_selects_what_lies_below_it() {
         let unit = key("oss", "issues", Some("acme/tools"));
-        for text in [None, Some("oss"), Some("oss/issues"), Some("oss/issues/acme/tools")] {
+        for text in [
+            None,
+            Some("oss"),
+            Some("oss/issues"),
+            Some("oss/issues/acme/tools"),
+        ] {
             assert!(Selection::parse(text).holds(&unit), "{text:?}");
         }
         for text in ["os", "oss/events", "oss/issues/acme", "shop"] {

@@ -56,7 +56,10 @@ pub(super) fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
         let mut line = String::new();
         for (cell, width) in cells.zip(&widths) {
             line.push_str(cell);
-            line.extend(std::iter::repeat_n(' ', width.saturating_sub(cell.chars().count()) + 2));
+            line.extend(std::iter::repeat_n(
+                ' ',
+                width.saturating_sub(cell.chars().count()) + 2,
+            ));
         }
         line.truncate(line.trim_end().len());
         line.push('\n');
@@ -75,7 +78,13 @@ mod tests {
 
     #[test]
     fn columns_line_up() {
-        let text = table(&["unit", "n"], &[vec!["a".into(), "1".into()], vec!["long name".into(), "22".into()]]);
+        let text = table(
+            &["unit", "n"],
+            &[
+                vec!["a".into(), "1".into()],
+                vec!["long name".into(), "22".into()],
+            ],
+        );
         assert_eq!(text, "unit       n\na          1\nlong name  22\n");
     }
 

@@ -8,6 +8,7 @@ mod unit;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weir_rules::model::{Class, Timestamp};
@@ -120,7 +121,10 @@ impl Totals {
         self.failing += u64::from(rank == Rank::Failing);
         self.parked += u64::from(state.parked.is_some());
         self.unknown += u64::from(
-            state.parked.as_ref().is_some_and(|parked| parked.class == Class::Unknown),
+            state
+                .parked
+                .as_ref()
+                .is_some_and(|parked| parked.class == Class::Unknown),
         );
         self.pinned += u64::from(unit::is_pinned(state));
         self.gaps += state.gaps.len() as u64;
@@ -140,11 +144,20 @@ pub(super) fn answer(host: &Arc<Host>, all: bool, caller: &Caller) -> Result<Rep
     let limit = if all { usize::MAX } else { LISTED };
     // Sorted by rank, then by number: the last one is the first to be left out.
     let mut listed: BTreeMap<(Rank, u64), UnitStatus> = BTreeMap::new();
-    host.store.for_each_unit(&mut |unit| {
-        let (polled, polling) = {
+    let clock = host.clock.monotonic();
+    host.store.for_each_unit(&mut |mut unit| {
+        let (polled, polling, due) = {
             let queue = host.scheduler.queue();
-            (queue.contains(unit.id), queue.is_running(unit.id))
+            (
+                queue.contains(unit.id),
+                queue.is_running(unit.id),
+                queue.due_of(unit.id),
+            )
         };
+        // A running host has spread the first polls after its start.
+        if caller.running {
+            unit.due = due.map(|due| on_wall(due, clock, now));
+        }
         // Of a connection that is not ready it is not known which units it still has.
         let ready = host.connections.get(&unit.key.connection).is_some();
         let configured = host.config.connections.contains_key(&unit.key.connection);
@@ -152,11 +165,17 @@ pub(super) fn answer(host: &Arc<Host>, all: bool, caller: &Caller) -> Result<Rep
             totals.retired += 1;
             return;
         }
-        *per_connection.entry(unit.key.connection.clone()).or_default() += 1;
+        *per_connection
+            .entry(unit.key.connection.clone())
+            .or_default() += 1;
         let rank = Rank::of(&unit.state);
         totals.count(&unit, rank, polling);
         let place = (rank, unit.id.0);
-        if listed.len() < limit || listed.last_key_value().is_some_and(|(last, _)| place < *last) {
+        if listed.len() < limit
+            || listed
+                .last_key_value()
+                .is_some_and(|(last, _)| place < *last)
+        {
             listed.insert(place, UnitStatus::of(unit, polling));
             if listed.len() > limit {
                 listed.pop_last();
@@ -209,6 +228,12 @@ pub(super) fn answer(host: &Arc<Host>, all: bool, caller: &Caller) -> Result<Rep
         failing_files,
     };
     Ok(Reply::with_exit(status.exit(), status))
+}
+
+/// A moment of the monotonic clock, as wall time.
+fn on_wall(due: Duration, clock: Duration, now: Timestamp) -> Timestamp {
+    let ms = |length: Duration| i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
+    now.saturating_add(ms(due)).saturating_sub(ms(clock))
 }
 
 fn oldest_due(host: &Host, now: Timestamp, running: bool) -> Result<u64, Failure> {

@@ -24,14 +24,25 @@ fn head(text: &mut String, status: &Status) -> std::fmt::Result {
         None => writeln!(text, "No weir runs on {}.", status.data)?,
     }
     if status.oldest_due > 0 {
-        writeln!(text, "The oldest job has been due for {}.", length(status.oldest_due))?;
+        writeln!(
+            text,
+            "The oldest job has been due for {}.",
+            length(status.oldest_due)
+        )?;
     }
     if status.outbox_full {
-        writeln!(text, "Nothing is polled: the outbox is full, the sinks do not keep up.")?;
+        writeln!(
+            text,
+            "Nothing is polled: the outbox is full, the sinks do not keep up."
+        )?;
     }
     for failing in &status.failing_files {
         let named = failing.error.starts_with(&failing.file);
-        let file = if named { String::new() } else { format!("{}: ", failing.file) };
+        let file = if named {
+            String::new()
+        } else {
+            format!("{}: ", failing.file)
+        };
         writeln!(text, "Does not load: {file}{}", failing.error)?;
     }
     Ok(())
@@ -64,7 +75,10 @@ fn connections(status: &Status) -> String {
             ]
         })
         .collect();
-    format!("\n{}", table(&["connection", "connector", "units", "state"], &rows))
+    format!(
+        "\n{}",
+        table(&["connection", "connector", "units", "state"], &rows)
+    )
 }
 
 fn totals(text: &mut String, status: &Status) -> std::fmt::Result {
@@ -75,7 +89,10 @@ fn totals(text: &mut String, status: &Status) -> std::fmt::Result {
         (totals.failing, "failing"),
         (totals.parked, "parked"),
         (totals.unsynced, "not read to the end yet"),
-        (totals.pinned, "held at the longest interval by a slow vendor"),
+        (
+            totals.pinned,
+            "held at the longest interval by a slow vendor",
+        ),
     ];
     write!(text, "\n{}", count(totals.units, "unit"))?;
     for (number, what) in numbers.into_iter().filter(|(number, _)| *number > 0) {
@@ -88,10 +105,18 @@ fn totals(text: &mut String, status: &Status) -> std::fmt::Result {
             .iter()
             .map(|(class, times)| format!("{} {times}", class.name()))
             .collect();
-        writeln!(text, "faults since each unit last went well: {}", faults.join(", "))?;
+        writeln!(
+            text,
+            "faults since each unit last went well: {}",
+            faults.join(", ")
+        )?;
     }
     if totals.unknown > 0 {
-        writeln!(text, "{} parked with a code that nobody has mapped", totals.unknown)?;
+        writeln!(
+            text,
+            "{} parked with a code that nobody has mapped",
+            totals.unknown
+        )?;
     }
     if totals.gaps > 0 {
         write!(text, "{}", count(totals.gaps, "gap"))?;
@@ -122,7 +147,11 @@ fn units(status: &Status) -> String {
                 unit.unit.clone(),
                 last(unit, status.now),
                 next(unit, status.now),
-                if unit.interval > 0 { length(unit.interval) } else { String::new() },
+                if unit.interval > 0 {
+                    length(unit.interval)
+                } else {
+                    String::new()
+                },
                 unit.watermark.map(moment).unwrap_or_default(),
                 remark(unit),
             ]
@@ -130,9 +159,15 @@ fn units(status: &Status) -> String {
         .collect();
     let mut text = format!(
         "\n{}",
-        table(&["unit", "last", "next", "interval", "read up to", ""], &rows)
+        table(
+            &["unit", "last", "next", "interval", "read up to", ""],
+            &rows
+        )
     );
-    let left_out = status.totals.units.saturating_sub(status.units.len() as u64);
+    let left_out = status
+        .totals
+        .units
+        .saturating_sub(status.units.len() as u64);
     if left_out > 0 {
         text.push_str(&format!("and {left_out} more: --all\n"));
     }
@@ -197,7 +232,10 @@ fn delivery(text: &mut String, status: &Status) -> std::fmt::Result {
         )?;
     }
     for sink in &status.sinks {
-        let failing = sink.delivery.as_ref().and_then(|delivery| delivery.failing.as_ref());
+        let failing = sink
+            .delivery
+            .as_ref()
+            .and_then(|delivery| delivery.failing.as_ref());
         if let Some(failing) = failing {
             writeln!(
                 text,
@@ -210,7 +248,11 @@ fn delivery(text: &mut String, status: &Status) -> std::fmt::Result {
         }
     }
     if status.dead_letters > 0 {
-        writeln!(text, "{} that a sink refused for good", count(status.dead_letters, "record"))?;
+        writeln!(
+            text,
+            "{} that a sink refused for good",
+            count(status.dead_letters, "record")
+        )?;
     }
     Ok(())
 }

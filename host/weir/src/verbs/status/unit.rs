@@ -87,7 +87,11 @@ impl UnitStatus {
             polling,
             outcome,
             ended,
-            message: state.waiting.as_ref().map(|waiting| waiting.why.clone()).or(said),
+            message: state
+                .waiting
+                .as_ref()
+                .map(|waiting| waiting.why.clone())
+                .or(said),
             due,
             waiting_until: state.waiting.map(|waiting| waiting.until),
             parked: state.parked.map(|parked| ParkedStatus {
@@ -141,14 +145,25 @@ mod tests {
         let ranks = [
             with(|s| s.parked = Some(parked)),
             with(|s| s.last = ended("failed")),
-            with(|s| s.waiting = Some(Waiting { until: 9, why: "429".into() })),
+            with(|s| {
+                s.waiting = Some(Waiting {
+                    until: 9,
+                    why: "429".into(),
+                })
+            }),
             with(|s| s.synced = false),
             with(|s| s.last = ended("ok")),
         ]
         .map(|state| Rank::of(&state));
         assert_eq!(
             ranks,
-            [Rank::Parked, Rank::Failing, Rank::Waiting, Rank::New, Rank::Fine]
+            [
+                Rank::Parked,
+                Rank::Failing,
+                Rank::Waiting,
+                Rank::New,
+                Rank::Fine
+            ]
         );
         assert!(ranks.is_sorted());
     }

@@ -28,7 +28,11 @@ pub(super) async fn drive(
     progress: mpsc::Sender<Said>,
 ) -> UnitSync {
     let name = unit.key.to_string();
-    let mut reason = if full { Reason::Resync } else { Reason::SyncNow };
+    let mut reason = if full {
+        Reason::Resync
+    } else {
+        Reason::SyncNow
+    };
     let mut tally = Tally::default();
     let mut polls = 0;
     let mut waited = 0;
@@ -124,7 +128,9 @@ async fn ask(host: &Host, unit: UnitId, reason: Reason) -> Option<Report> {
 
 fn gaps(host: &Host, unit: UnitId) -> u64 {
     let row = host.store.unit(unit);
-    row.ok().flatten().map_or(0, |row| row.state.gaps.len() as u64)
+    row.ok()
+        .flatten()
+        .map_or(0, |row| row.state.gaps.len() as u64)
 }
 
 #[cfg(test)]
@@ -141,11 +147,26 @@ mod tests {
 
     #[test]
     fn only_what_passes_by_itself_is_waited_for() {
-        assert_eq!(wait(&report(Outcome::Waiting, Some(5_000)), 1_000), Some(4_000));
-        assert_eq!(wait(&report(Outcome::Failed, Some(5_000)), 1_000), Some(4_000));
+        assert_eq!(
+            wait(&report(Outcome::Waiting, Some(5_000)), 1_000),
+            Some(4_000)
+        );
+        assert_eq!(
+            wait(&report(Outcome::Failed, Some(5_000)), 1_000),
+            Some(4_000)
+        );
         assert_eq!(wait(&report(Outcome::Failed, Some(500)), 1_000), Some(10));
-        for outcome in [Outcome::Ok, Outcome::Parked, Outcome::NeedsSignIn, Outcome::Incomplete] {
-            assert_eq!(wait(&report(outcome, Some(5_000)), 1_000), None, "{outcome:?}");
+        for outcome in [
+            Outcome::Ok,
+            Outcome::Parked,
+            Outcome::NeedsSignIn,
+            Outcome::Incomplete,
+        ] {
+            assert_eq!(
+                wait(&report(outcome, Some(5_000)), 1_000),
+                None,
+                "{outcome:?}"
+            );
         }
         assert_eq!(wait(&report(Outcome::Failed, None), 1_000), None);
     }

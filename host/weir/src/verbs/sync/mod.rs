@@ -139,10 +139,7 @@ pub(super) async fn answer(
 }
 
 /// The units that are meant and can be polled, and the connections that can't.
-fn choose(
-    host: &Host,
-    selection: &Selection,
-) -> Result<(Vec<UnitRow>, Vec<LeftOut>), Failure> {
+fn choose(host: &Host, selection: &Selection) -> Result<(Vec<UnitRow>, Vec<LeftOut>), Failure> {
     let by_name = selection.connection();
     if let Some(name) = by_name
         && !host.config.connections.contains_key(name)
@@ -154,7 +151,11 @@ fn choose(
         if by_name.is_some_and(|wanted| wanted != name) {
             continue;
         }
-        let paused = host.config.connections.get(&name).is_some_and(|settings| settings.pause);
+        let paused = host
+            .config
+            .connections
+            .get(&name)
+            .is_some_and(|settings| settings.pause);
         let why = match state {
             Err(why) => why,
             Ok(_) if paused => {
@@ -171,7 +172,9 @@ fn choose(
     let mut chosen = Vec::new();
     let mut others = Vec::new();
     host.store.for_each_unit(&mut |unit| {
-        let rests = left_out.iter().any(|out| out.connection == unit.key.connection);
+        let rests = left_out
+            .iter()
+            .any(|out| out.connection == unit.key.connection);
         if rests || !host.scheduler.queue().contains(unit.id) {
             return;
         }
@@ -187,7 +190,9 @@ fn choose(
         } else {
             format!("there are: {}", others.join(", "))
         };
-        return Err(Failure::Unknown(format!("no unit is named {selection}; {known}")));
+        return Err(Failure::Unknown(format!(
+            "no unit is named {selection}; {known}"
+        )));
     }
     Ok((chosen, left_out))
 }
@@ -196,7 +201,10 @@ fn choose(
 fn under_way(host: &Host, open: &BTreeMap<UnitId, ()>) -> Result<Tally, Failure> {
     let running: Vec<UnitId> = {
         let queue = host.scheduler.queue();
-        open.keys().copied().filter(|id| queue.is_running(*id)).collect()
+        open.keys()
+            .copied()
+            .filter(|id| queue.is_running(*id))
+            .collect()
     };
     let mut sum = Tally::default();
     for id in running {
@@ -273,11 +281,22 @@ mod tests {
     fn the_exit_code_says_the_worst() {
         let exit = |units| synced(units).exit();
         assert_eq!(exit(vec![]), 0);
-        assert_eq!(exit(vec![unit(Outcome::Ok, 0), unit(Outcome::NotModified, 0)]), 0);
+        assert_eq!(
+            exit(vec![unit(Outcome::Ok, 0), unit(Outcome::NotModified, 0)]),
+            0
+        );
         assert_eq!(exit(vec![unit(Outcome::Ok, 1)]), 3);
         assert_eq!(exit(vec![unit(Outcome::Parked, 0)]), 3);
-        assert_eq!(exit(vec![unit(Outcome::Parked, 0), unit(Outcome::Failed, 0)]), 1);
-        for failed in [Outcome::Waiting, Outcome::Failed, Outcome::Incomplete, Outcome::Skipped] {
+        assert_eq!(
+            exit(vec![unit(Outcome::Parked, 0), unit(Outcome::Failed, 0)]),
+            1
+        );
+        for failed in [
+            Outcome::Waiting,
+            Outcome::Failed,
+            Outcome::Incomplete,
+            Outcome::Skipped,
+        ] {
             assert_eq!(exit(vec![unit(failed, 0)]), 1, "{failed:?}");
         }
         let undelivered = Synced {

@@ -10,7 +10,12 @@ const LISTED: usize = 20;
 
 /// The line that is said when a unit's sync has ended.
 pub(super) fn line(unit: &UnitSync) -> String {
-    let mut text = format!("{}: {}, {}", unit.unit, unit.outcome.name(), numbers(&unit.tally));
+    let mut text = format!(
+        "{}: {}, {}",
+        unit.unit,
+        unit.outcome.name(),
+        numbers(&unit.tally)
+    );
     if let Some(message) = &unit.message {
         text.push_str(&format!(": {message}"));
     }
@@ -51,11 +56,24 @@ pub(in crate::verbs) fn render(synced: &Synced) -> String {
         .collect();
     if !rows.is_empty() {
         text.push_str(&table(
-            &["unit", "outcome", "new", "changed", "unchanged", "calls", "304s", ""],
+            &[
+                "unit",
+                "outcome",
+                "new",
+                "changed",
+                "unchanged",
+                "calls",
+                "304s",
+                "",
+            ],
             &rows,
         ));
     }
-    let good = synced.units.iter().filter(|unit| unit.outcome.is_good()).count();
+    let good = synced
+        .units
+        .iter()
+        .filter(|unit| unit.outcome.is_good())
+        .count();
     text.push_str(&format!(
         "{good} of {} up to date: {} in {}\n",
         count(synced.units.len() as u64, "unit"),
@@ -150,6 +168,9 @@ mod tests {
         let text = render(&synced);
         assert!(text.contains("418 teapot"), "{text}");
         assert!(!text.contains("shop/orders/7"), "{text}");
-        assert!(text.ends_with("50 of 51 units up to date: 0 new, 0 calls in 1 s\n"), "{text}");
+        assert!(
+            text.ends_with("50 of 51 units up to date: 0 new, 0 calls in 1 s\n"),
+            "{text}"
+        );
     }
 }
