@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::config::{self, Config, SinkConfig};
-use crate::host::{DRAIN, Host};
+use crate::host::Host;
 use crate::sink::{
     Delivery, DeliverySettings, DeliveryStatus, Ended, FileSettings, FileSink, Mode, Period,
     Rotation, Sink, StdoutSink, TemplateError,
@@ -73,11 +73,7 @@ impl Deliveries {
     pub async fn start(host: &Arc<Host>) -> Result<Deliveries, DeliveriesError> {
         let mut sinks = Vec::new();
         for (name, settings) in &host.config.sinks {
-            let sink = sink(name, settings).map_err(|source| DeliveriesError::Settings {
-                sink: name.clone(),
-                source,
-            })?;
-            sinks.push(sink);
+            sinks.push(make(name, settings)?);
         }
         let names = host.config.sinks.keys().cloned().collect();
         let known = host.store.set_sinks(names).await;
@@ -104,11 +100,11 @@ impl Deliveries {
         Ok(Deliveries { mode, loops })
     }
 
-    /// Delivers what is there, for up to [`DRAIN`], and ends. What is left stays in the outbox.
-    pub async fn finish(self) {
+    /// Delivers what is there, for up to `limit`, and ends. What is left stays in the outbox.
+    pub async fn finish(self, limit: Duration) {
         self.mode.send_replace(Mode::Drain);
         let mut loops = self.loops;
-        if !ended(&mut loops, DRAIN).await {
+        if !ended(&mut loops, limit).await {
             self.mode.send_replace(Mode::Stop);
             if !ended(&mut loops, LAST_BATCH).await {
                 tracing::warn!(
@@ -146,6 +142,14 @@ fn after(host: &Host, sink: &str, ended: &Ended) {
     }
 }
 
+/// Checks a sink's settings without touching what they name.
+///
+/// # Errors
+/// [`DeliveriesError::Settings`].
+pub fn check(name: &str, settings: &SinkConfig) -> Result<(), DeliveriesError> {
+    make(name, settings).map(drop)
+}
+
 /// Does any sink write to this process's stdout?
 pub fn writes_to_stdout(config: &Config) -> bool {
     config
@@ -154,7 +158,7 @@ pub fn writes_to_stdout(config: &Config) -> bool {
         .any(|sink| *sink == SinkConfig::Stdout)
 }
 
-fn sink(name: &str, settings: &SinkConfig) -> Result<Box<dyn Sink>, TemplateError> {
+fn make(name: &str, settings: &SinkConfig) -> Result<Box<dyn Sink>, DeliveriesError> {
     Ok(match settings {
         SinkConfig::Stdout => Box::new(StdoutSink::new(name)),
         SinkConfig::File { path, rotate } => {
@@ -168,7 +172,11 @@ fn sink(name: &str, settings: &SinkConfig) -> Result<Box<dyn Sink>, TemplateErro
                 },
                 ..FileSettings::new(path)
             };
-            Box::new(FileSink::new(name, settings)?)
+            let made = FileSink::new(name, settings);
+            Box::new(made.map_err(|source| DeliveriesError::Settings {
+                sink: name.to_owned(),
+                source,
+            })?)
         }
     })
 }

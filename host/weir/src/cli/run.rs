@@ -10,7 +10,7 @@ use super::{CliError, Common, setting};
 use crate::catalogue::{self, Changes};
 use crate::control;
 use crate::deliveries::Deliveries;
-use crate::host::Host;
+use crate::host::{DRAIN, Host};
 use crate::stop::{self, Stop};
 
 /// `weir run`
@@ -44,7 +44,7 @@ impl Run {
         let reload = tokio::spawn(reload(host.clone()));
         host.run().await;
         reload.abort();
-        deliveries.finish().await;
+        deliveries.finish(DRAIN).await;
         // It ends with the host; a panic of it is in the log.
         let _ = control.await;
         tracing::info!("weir has ended");

@@ -1,6 +1,7 @@
 //! `weir sync`
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 
@@ -9,8 +10,11 @@ use super::output::{To, print};
 use super::{CliError, Common, duration, setting};
 use crate::control::{Reply, Request};
 use crate::deliveries::{Deliveries, writes_to_stdout};
-use crate::host::Host;
+use crate::host::{DRAIN, Host};
 use crate::stop;
+
+/// What a sink that takes nothing gets at the end.
+const LAST_TRY: Duration = Duration::from_millis(500);
 
 /// `weir sync`
 #[derive(Debug, Args)]
@@ -71,6 +75,10 @@ async fn here(host: Arc<Host>, request: &Request) -> Result<Reply, CliError> {
     host.stop.stop();
     // It has nothing to hand over; a panic of it is in the log.
     let _ = scheduler.await;
-    deliveries.finish().await;
+    // The sync has waited for its sinks; one that takes nothing is not waited for again.
+    let in_vain = host.sinks.all().values().any(|sink| sink.failing.is_some());
+    deliveries
+        .finish(if in_vain { LAST_TRY } else { DRAIN })
+        .await;
     reply
 }

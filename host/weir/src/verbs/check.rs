@@ -13,6 +13,7 @@ use super::{Caller, Failure};
 use crate::config::{self, Config, ConfigErrors};
 use crate::connection::Connection;
 use crate::control::Reply;
+use crate::deliveries;
 use crate::host::Host;
 use crate::poll::{Probed, probe};
 use crate::store::UnitId;
@@ -78,13 +79,27 @@ pub(super) async fn answer(
     let mut checks = Checks::default();
     configuration(host, caller.running, &mut checks);
     connectors(host, &mut checks);
+    sinks(host, &mut checks);
     let mut ready = Vec::new();
     for (name, state) in host.connections.all() {
         let what = format!("connection {name}");
         match state {
             Ok(connection) => {
                 checks.add(what, Verdict::Ok, introduce(&connection));
-                ready.push(connection);
+                if host
+                    .config
+                    .connections
+                    .get(&name)
+                    .is_some_and(|settings| settings.pause)
+                {
+                    checks.add(
+                        format!("call {name}"),
+                        Verdict::Note,
+                        "not called: it is paused",
+                    );
+                } else {
+                    ready.push(connection);
+                }
             }
             Err(why) => checks.add(what, Verdict::Failed, why),
         }
@@ -148,6 +163,16 @@ fn connectors(host: &Host, checks: &mut Checks) {
                 checks.add(what, Verdict::Ok, detail);
             }
         }
+    }
+}
+
+fn sinks(host: &Host, checks: &mut Checks) {
+    for (name, settings) in &host.config.sinks {
+        let (verdict, detail) = match deliveries::check(name, settings) {
+            Ok(()) => (Verdict::Ok, String::new()),
+            Err(error) => (Verdict::Failed, error.to_string()),
+        };
+        checks.add(format!("sink {name}"), verdict, detail);
     }
 }
 

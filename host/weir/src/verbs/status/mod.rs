@@ -54,6 +54,8 @@ pub(super) struct Status {
 struct ConnectionStatus {
     name: String,
     connector: String,
+    /// The host has just started and has not come to it yet.
+    starting: bool,
     /// Why it is not polled, where its configuration, connector or credential is wrong.
     not_ready: Option<String>,
     /// `pause = true`.
@@ -138,7 +140,7 @@ impl Totals {
 
 pub(super) fn answer(host: &Arc<Host>, all: bool, caller: &Caller) -> Result<Reply, Failure> {
     let now = host.clock.wall();
-    let connections = host.connections.all();
+    let mut states: BTreeMap<_, _> = host.connections.all().into_iter().collect();
     let mut per_connection: BTreeMap<String, u64> = BTreeMap::new();
     let mut totals = Totals::default();
     let limit = if all { usize::MAX } else { LISTED };
@@ -184,22 +186,25 @@ pub(super) fn answer(host: &Arc<Host>, all: bool, caller: &Caller) -> Result<Rep
     })?;
 
     let mut needs_sign_in = host.sign_in.all();
-    let connections = connections
-        .into_iter()
-        .filter_map(|(name, state)| {
-            let settings = host.config.connections.get(&name)?;
-            let needed = needs_sign_in.remove(&name);
-            Some(ConnectionStatus {
+    let connections = host
+        .config
+        .connections
+        .iter()
+        .map(|(name, settings)| {
+            let state = states.remove(name);
+            let needed = needs_sign_in.remove(name);
+            ConnectionStatus {
+                starting: state.is_none(),
                 connector: settings.connector.clone(),
-                not_ready: state.err(),
+                not_ready: state.and_then(Result::err),
                 paused: settings.pause,
                 needs_sign_in: needed.map(|needed| SignInNeeded {
                     since: needed.since,
                     why: needed.why,
                 }),
-                units: per_connection.get(&name).copied().unwrap_or(0),
-                name,
-            })
+                units: per_connection.get(name).copied().unwrap_or(0),
+                name: name.clone(),
+            }
         })
         .collect();
     let failing_files = host

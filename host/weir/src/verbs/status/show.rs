@@ -65,6 +65,7 @@ fn connections(status: &Status) -> String {
                     connection.name
                 ),
                 (None, None) if connection.paused => "paused".to_owned(),
+                (None, None) if connection.starting => "starting".to_owned(),
                 (None, None) => "ready".to_owned(),
             };
             vec![

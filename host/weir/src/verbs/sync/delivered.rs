@@ -9,8 +9,8 @@ use crate::host::{DRAIN, Host};
 use crate::store::Sequence;
 use crate::verbs::{Caller, Failure};
 
-/// How often the sinks' positions are looked at.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often the sinks' positions are looked at: first soon, since most have little to take, then less and less.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 
 /// Waits until every sink has taken all that is in the outbox now. As long as they get on they get their time; when
 /// none has moved for [`DRAIN`], or the host stops, it gives up and returns how many records wait.
@@ -19,6 +19,7 @@ pub(super) async fn wait(host: &Arc<Host>, caller: &Caller) -> Result<u64, Failu
     let mut before = None;
     let mut since = host.clock.monotonic();
     let mut said = since;
+    let mut pause = LOOKS.0;
     loop {
         let positions = positions(host, end)?;
         if positions.iter().all(Option::is_none) {
@@ -38,7 +39,8 @@ pub(super) async fn wait(host: &Arc<Host>, caller: &Caller) -> Result<u64, Failu
             let text = format!("{} records wait for the sinks", size.entries);
             say(caller, Said::Passing(text)).await;
         }
-        host.clock.sleep(LOOK).await;
+        host.clock.sleep(pause).await;
+        pause = (pause * 2).min(LOOKS.1);
     }
 }
 

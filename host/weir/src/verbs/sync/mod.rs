@@ -43,6 +43,8 @@ pub(super) struct Synced {
     delivered: bool,
     /// Records that wait for a sink; theirs are kept and delivered by the next `weir run` or `weir sync`.
     waiting_records: u64,
+    /// Sinks that take nothing, and why.
+    failing_sinks: BTreeMap<String, String>,
     /// The host was told to stop before it was done.
     stopped: bool,
     elapsed_ms: u64,
@@ -132,6 +134,7 @@ pub(super) async fn answer(
         total,
         delivered: waiting_records == 0,
         waiting_records,
+        failing_sinks: failing_sinks(host),
         stopped: host.stop.stopped(),
         elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
     };
@@ -215,6 +218,13 @@ fn under_way(host: &Host, open: &BTreeMap<UnitId, ()>) -> Result<Tally, Failure>
     Ok(sum)
 }
 
+fn failing_sinks(host: &Host) -> BTreeMap<String, String> {
+    let sinks = host.sinks.all().into_iter();
+    sinks
+        .filter_map(|(name, status)| Some((name, status.failing?.error)))
+        .collect()
+}
+
 async fn say(caller: &Caller, said: Said) {
     // A caller who left does not need to hear it.
     let _ = caller.progress.send(said).await;
@@ -272,6 +282,7 @@ mod tests {
             total: Tally::default(),
             delivered: true,
             waiting_records: 0,
+            failing_sinks: BTreeMap::new(),
             stopped: false,
             elapsed_ms: 0,
         }

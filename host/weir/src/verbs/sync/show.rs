@@ -84,8 +84,15 @@ pub(in crate::verbs) fn render(synced: &Synced) -> String {
         text.push_str("Stopped before it was done: the next sync goes on from here.\n");
     } else if !synced.delivered {
         text.push_str(&format!(
-            "{} not delivered yet: a sink does not take them. They are kept for the next `weir run` or `weir sync`.\n",
+            "{} not delivered yet; kept for the next `weir run` or `weir sync`.
+",
             count(synced.waiting_records, "record")
+        ));
+    }
+    for error in synced.failing_sinks.values() {
+        text.push_str(&format!(
+            "{error}
+"
         ));
     }
     text
@@ -117,6 +124,8 @@ fn row(unit: &UnitSync) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::poll::Outcome;
 
@@ -162,6 +171,7 @@ mod tests {
             total: Tally::default(),
             delivered: true,
             waiting_records: 0,
+            failing_sinks: BTreeMap::new(),
             stopped: false,
             elapsed_ms: 1_500,
         };
