@@ -277,6 +277,8 @@ impl UnitState {
 
         let found = match ending {
             Ending::Truncated => Yield::FullNoNext,
+            // As often as may be, while all that there is may not fit into the one page that can be asked for.
+            _ if walk.brimful && end.tally.productive() => Yield::FullNoNext,
             _ if end.tally.productive() => Yield::Productive,
             _ => Yield::Empty,
         };

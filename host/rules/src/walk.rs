@@ -106,6 +106,9 @@ pub struct Walk {
     pub truncated: bool,
     /// The walk was going in a circle.
     pub stalled: bool,
+    /// The walk was one full page that named no next step: there may be more, and the vendor has no way to ask for it.
+    #[serde(default)]
+    pub brimful: bool,
     /// The vendor's own count.
     pub total: Option<u64>,
     /// The vendor asks for at least this pause before the next poll, in ms.
@@ -208,6 +211,7 @@ impl Walk {
             oldest: None,
             truncated: false,
             stalled: false,
+            brimful: false,
             total: None,
             poll_after: None,
             resumed: false,
@@ -257,6 +261,9 @@ impl Walk {
                 guard.ids.insert(fingerprint(id));
             }
         }
+        self.brimful = taken.is_none()
+            && facts.next.is_empty()
+            && facts.ids.len() as u64 >= u64::from(self.page_size);
         let empty = facts.ids.is_empty();
         guard.empty_in_a_row = if empty {
             guard.empty_in_a_row.saturating_add(1)

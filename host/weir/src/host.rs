@@ -101,6 +101,8 @@ struct Slot {
     /// Tells the due queue which units share calls.
     number: u32,
     state: Result<Arc<Connection>, String>,
+    /// Its units in the due queue.
+    units: Arc<[UnitId]>,
 }
 
 impl Connections {
@@ -117,19 +119,30 @@ impl Connections {
             .collect()
     }
 
-    fn set(&self, name: &str, state: Result<Arc<Connection>, String>) -> u32 {
-        let mut number = 0;
+    /// Puts a connection in place of what it was. Returns its number, and the units that it had before.
+    fn set(
+        &self,
+        name: &str,
+        state: Result<Arc<Connection>, String>,
+        units: &[UnitRow],
+    ) -> (u32, Arc<[UnitId]>) {
+        let units: Arc<[UnitId]> = units.iter().map(|unit| unit.id).collect();
+        let mut before = (0, Arc::default());
         self.all.rcu(|all| {
             let mut all = BTreeMap::clone(all);
-            number = all.get(name).map_or(all.len() as u32, |slot| slot.number);
+            before = all.get(name).map_or_else(
+                || (u32::try_from(all.len()).unwrap_or(u32::MAX), Arc::default()),
+                |slot| (slot.number, slot.units.clone()),
+            );
             let slot = Slot {
-                number,
+                number: before.0,
                 state: state.clone(),
+                units: units.clone(),
             };
             all.insert(name.to_owned(), slot);
             all
         });
-        number
+        before
     }
 }
 
@@ -249,9 +262,20 @@ impl Host {
         if let Ok(connection) = &state {
             self.sign_in.recall(&*self.store, connection)?;
         }
-        let number = self.connections.set(name, state.clone());
         let units = self.ensure_units(keys).await?;
-        self.place(name, number, &units, state.ok().as_deref(), scheduled)
+        let (number, before) = self.connections.set(name, state.clone(), &units);
+        self.remove_all_but(&units, &before);
+        self.place(name, number, &units, state.ok().as_deref(), scheduled);
+        Ok(())
+    }
+
+    /// Takes units out of the due queue that are no more.
+    fn remove_all_but(&self, units: &[UnitRow], before: &[UnitId]) {
+        let here: HashSet<UnitId> = units.iter().map(|unit| unit.id).collect();
+        let mut queue = self.scheduler.queue();
+        for id in before.iter().filter(|id| !here.contains(id)) {
+            queue.remove(*id);
+        }
     }
 
     async fn make_ready(
@@ -298,7 +322,7 @@ impl Host {
         Ok(units)
     }
 
-    /// Gives the connection's units their places in the due queue, and takes out those that are no more.
+    /// Gives the connection's units their places in the due queue.
     fn place(
         &self,
         name: &str,
@@ -306,13 +330,7 @@ impl Host {
         units: &[UnitRow],
         connection: Option<&Connection>,
         scheduled: bool,
-    ) -> Result<(), StoreError> {
-        let mut stored = Vec::new();
-        self.store.for_each_unit(&mut |unit| {
-            if unit.key.connection == name {
-                stored.push(unit.id);
-            }
-        })?;
+    ) {
         let paused = self
             .config
             .connections
@@ -324,12 +342,6 @@ impl Host {
         if let Some(connection) = connection {
             queue.limit(number, connection.concurrency());
         }
-        let here: HashSet<UnitId> = units.iter().map(|unit| unit.id).collect();
-        for id in stored {
-            if !here.contains(&id) {
-                queue.remove(id);
-            }
-        }
         for unit in units {
             let rests = paused || needs_sign_in || unit.state.parked.is_some() || !scheduled;
             let due = (!rests).then(|| self.first_due(unit, connection, now));
@@ -338,7 +350,6 @@ impl Host {
         }
         drop(queue);
         self.scheduler.wake();
-        Ok(())
     }
 
     /// When a unit is due at the host's start: at its stored time, or (new, or long overdue) somewhere in the next

@@ -23,7 +23,7 @@ use crate::store::{
 /// Pages of one walk that may be on their way into the store. More would hold more memory and save no more fsyncs.
 const PAGES_IN_FLIGHT: usize = 24;
 /// And bytes of their bodies.
-const BYTES_IN_FLIGHT: usize = 6 << 20;
+const BYTES_IN_FLIGHT: usize = 4 << 20;
 /// Lags that are kept of one walk: enough for a 99th percentile.
 const LAGS_KEPT: usize = 4_096;
 
@@ -509,6 +509,10 @@ fn walked(
         Ending::Complete if tally.calls > 0 && tally.calls == tally.not_modified => {
             (Outcome::NotModified, None)
         }
+        Ending::Complete if walk.brimful && tally.productive() => (
+            Outcome::Ok,
+            Some("the only page was full: there may be more than the vendor shows".to_owned()),
+        ),
         Ending::Complete => (Outcome::Ok, None),
         Ending::Truncated => (
             Outcome::Truncated,
