@@ -59,7 +59,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         .and_then(|report| show(&report, args.json));
     if ended.is_err() {
         let kept = dir.keep();
-        eprintln!("configuration, log, data and output are kept in {}", kept.display());
+        eprintln!(
+            "configuration, log, data and output are kept in {}",
+            kept.display()
+        );
     }
     ended
 }

@@ -109,7 +109,9 @@ impl Report {
             tell(name, tally, &mut wrongs);
         }
         Report {
-            total: units.values().fold(Numbers::default(), |sum, unit| sum.plus(*unit)),
+            total: units
+                .values()
+                .fold(Numbers::default(), |sum, unit| sum.plus(*unit)),
             kills,
             seed,
             units,
@@ -187,6 +189,9 @@ fn tell(name: &str, tally: &Tally, wrongs: &mut Vec<String>) {
         ));
     }
     for wrong in tally.wrong.iter().chain(&tally.out_of_order).take(TOLD) {
-        wrongs.push(format!("{name}: line {} of {} is wrong: {}", wrong.line, wrong.id, wrong.reason));
+        wrongs.push(format!(
+            "{name}: line {} of {} is wrong: {}",
+            wrong.line, wrong.id, wrong.reason
+        ));
     }
 }

@@ -15,7 +15,7 @@ use weir_tests::server::{Server, Stage};
 use weir_tests::time::wall;
 use weir_tests::vendor::Vendor;
 
-use super::host::{Host, Place};
+use super::host::{Host, Place, Poll};
 use super::report::Report;
 use super::view::{Line, Tail, View};
 use crate::product::Product;
@@ -59,7 +59,10 @@ pub(super) async fn run(plan: &Plan) -> anyhow::Result<Report> {
     };
     let mut show = Show {
         view: View::new(),
-        lines: vendors.iter().flat_map(|vendor| lines(vendor, &plan.dir)).collect(),
+        lines: vendors
+            .iter()
+            .flat_map(|vendor| lines(vendor, &plan.dir))
+            .collect(),
         vendors,
         began: Instant::now(),
         plan,
@@ -76,13 +79,18 @@ pub(super) async fn run(plan: &Plan) -> anyhow::Result<Report> {
     show.aim(&mut host).await?;
     let id = host.id();
     host.kill().await?;
-    show.view.say(&format!("killed weir (process {id}) with SIGKILL; starting it again"));
+    show.view.say(&format!(
+        "killed weir (process {id}) with SIGKILL; starting it again"
+    ));
 
     let mut host = Host::start(&place)?;
     let calm = plan.seconds.saturating_sub(DRAIN).max(plan.seconds * 3 / 4);
-    show.until(&mut host, calm, "polling, after the kill").await?;
+    show.until(&mut host, calm, "polling, after the kill")
+        .await?;
     server.freeze();
-    show.view.say("nothing new is written at the vendors from here; what was written still becomes visible");
+    show.view.say(
+        "nothing new is written at the vendors from here; what was written still becomes visible",
+    );
     show.drained(&mut host, &server).await?;
     host.stop(STOP).await?;
     show.view.say("weir has ended after SIGTERM\n");
@@ -125,7 +133,9 @@ fn lines(vendor: &Vendor, dir: &Path) -> Vec<Line> {
 }
 
 fn output(dir: &Path, connection: &str, stream: &str) -> PathBuf {
-    dir.join("out").join(connection).join(format!("{stream}.ndjson"))
+    dir.join("out")
+        .join(connection)
+        .join(format!("{stream}.ndjson"))
 }
 
 fn judge(lines: &[Line], dir: &Path, ledger: &Ledger, seed: u64) -> anyhow::Result<Report> {
@@ -155,7 +165,10 @@ struct Show<'a> {
 
 impl Show<'_> {
     fn calls(&self) -> u64 {
-        self.vendors.iter().map(|vendor| vendor.counts().calls).sum()
+        self.vendors
+            .iter()
+            .map(|vendor| vendor.counts().calls)
+            .sum()
     }
 
     async fn first_call(&mut self, host: &mut Host<'_>) -> anyhow::Result<()> {
@@ -171,7 +184,12 @@ impl Show<'_> {
     }
 
     /// Shows how it goes until so much time has passed since the first call.
-    async fn until(&mut self, host: &mut Host<'_>, end: Duration, phase: &str) -> anyhow::Result<()> {
+    async fn until(
+        &mut self,
+        host: &mut Host<'_>,
+        end: Duration,
+        phase: &str,
+    ) -> anyhow::Result<()> {
         while self.began.elapsed() < end {
             host.check()?;
             self.draw(host, phase).await;
@@ -196,7 +214,10 @@ impl Show<'_> {
         let began = Instant::now();
         let versions = server.ledger().histories;
         let versions = versions.iter().flat_map(|history| &history.versions);
-        let still = versions.map(|version| version.visible_from).max().unwrap_or(0);
+        let still = versions
+            .map(|version| version.visible_from)
+            .max()
+            .unwrap_or(0);
         while began.elapsed() < DRAIN_AT_MOST {
             host.check()?;
             self.draw(host, "letting it drain").await;
@@ -205,7 +226,8 @@ impl Show<'_> {
             }
             sleep(TICK).await;
         }
-        self.view.say(&format!("weir is not done after {DRAIN_AT_MOST:?}"));
+        self.view
+            .say(&format!("weir is not done after {DRAIN_AT_MOST:?}"));
         Ok(())
     }
 
@@ -213,13 +235,17 @@ impl Show<'_> {
         let Some(polls) = host.polls(POLLS).await else {
             return false;
         };
+        // The first poll that goes well may end a walk that began before; the second one has read everything since.
         let is_read = |line: &Line| {
-            polls
-                .iter()
-                .any(|poll| poll.unit() == line.unit && poll.is_good() && poll.started > still)
+            let good =
+                |poll: &&Poll| poll.unit() == line.unit && poll.is_good() && poll.started > still;
+            polls.iter().filter(good).count() >= 2
         };
         self.lines.iter().all(is_read)
-            && host.status().await.is_some_and(|status| status.outbox.entries == 0)
+            && host
+                .status()
+                .await
+                .is_some_and(|status| status.outbox.entries == 0)
     }
 
     async fn draw(&mut self, host: &Host<'_>, phase: &str) {

@@ -59,7 +59,9 @@ impl View {
         }
         self.shown = Some(Instant::now());
         let mut text = String::new();
-        for line in std::iter::once(head.to_owned()).chain(lines.iter().map(|line| row(line, status))) {
+        for line in
+            std::iter::once(head.to_owned()).chain(lines.iter().map(|line| row(line, status)))
+        {
             let clear = if self.terminal { "\x1b[K" } else { "" };
             let _ = writeln!(text, "{line}{clear}");
         }
@@ -91,7 +93,10 @@ fn row(line: &Line, status: Option<&Status>) -> String {
         || "the host does not answer".to_owned(),
         |status| {
             let unit = status.units.iter().find(|unit| unit.unit == line.unit);
-            unit.map_or_else(|| "not known yet".to_owned(), |unit| state(unit, status.now))
+            unit.map_or_else(
+                || "not known yet".to_owned(),
+                |unit| state(unit, status.now),
+            )
         },
     );
     format!(
@@ -175,7 +180,8 @@ mod tests {
                 "waiting_until":null,"parked":null}"#,
         )
         .unwrap();
-        let changes: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json).unwrap();
+        let changes: serde_json::Map<String, serde_json::Value> =
+            serde_json::from_str(json).unwrap();
         for (key, value) in changes {
             unit[key] = value;
         }
@@ -195,7 +201,10 @@ mod tests {
                 r#"{"outcome":"failed","message":"503"}"#,
                 "next in 1.5 s, failed: 503",
             ),
-            (r#"{"outcome":"not-modified"}"#, "next in 1.5 s, not-modified"),
+            (
+                r#"{"outcome":"not-modified"}"#,
+                "next in 1.5 s, not-modified",
+            ),
             (r#"{"parked":{"message":"418"}}"#, "parked: 418"),
         ] {
             assert_eq!(state(&unit(changes), 10_000), said);
