@@ -5,6 +5,7 @@ mod cargo;
 mod component;
 mod demo;
 mod product;
+mod test;
 mod wasm_target;
 
 use std::process::ExitCode;
@@ -25,12 +26,15 @@ enum Command {
     Build(build::Args),
     /// Poll three simulated vendors with the real binary, kill it on the way, and count what was lost
     Demo(demo::Args),
+    /// Check formatting and lints, and run all tests
+    Test(test::Args),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Build(args) => build::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Test(args) => test::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,121 @@
+//! `cargo xtask test`: everything that must hold before a change is good, cheapest first.
+//!
+//! The steps share one target directory and one profile, so that nothing is built twice. The first step that fails
+//! ends it; the tests come last, so that their runner's own count is the last word.
+
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+
+use crate::{build, cargo};
+
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Leave out formatting and lints
+    #[arg(long)]
+    tests_only: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    if !args.tests_only {
+        step("format", || host(&["fmt", "--all", "--check"]))?;
+        step("format of the connectors", || {
+            guests(&["fmt", "--all", "--check"])
+        })?;
+    }
+    step("connectors: build, exports, imports", || {
+        for connector in build::connectors()? {
+            println!(
+                "  {} imports no function but the log's",
+                connector.path.display()
+            );
+        }
+        Ok(())
+    })?;
+    if !args.tests_only {
+        step("lints", || {
+            host(&[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ])
+        })?;
+        step("lints of the connectors", || {
+            guests(&[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ])
+        })?;
+    }
+    step("tests of the connectors", || {
+        guests(&["test", "--workspace"])
+    })?;
+    step("examples in the documentation", || {
+        host(&["test", "--workspace", "--doc"])
+    })?;
+    step("tests", || {
+        if has_nextest() {
+            host(&["nextest", "run", "--workspace", "--no-fail-fast"])
+        } else {
+            host(&[
+                "test",
+                "--workspace",
+                "--lib",
+                "--bins",
+                "--tests",
+                "--no-fail-fast",
+            ])
+        }
+    })
+}
+
+fn step(name: &str, run: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    println!("== {name}");
+    let began = Instant::now();
+    run().with_context(|| format!("step failed: {name}"))?;
+    println!("== {name}: good after {} s", began.elapsed().as_secs());
+    Ok(())
+}
+
+/// Runs cargo on the host's workspace.
+fn host(args: &[&str]) -> anyhow::Result<()> {
+    let mut command = Command::new("cargo");
+    command.current_dir(cargo::root()).args(args);
+    execute(command)
+}
+
+/// Runs cargo on the connectors' workspace, natively.
+fn guests(args: &[&str]) -> anyhow::Result<()> {
+    let mut command = Command::new("cargo");
+    command
+        .current_dir(cargo::root().join("connectors"))
+        .args(args)
+        .env("CARGO_TARGET_DIR", cargo::target_dir().join("connectors"));
+    execute(command)
+}
+
+fn execute(mut command: Command) -> anyhow::Result<()> {
+    // Tests that need a connector say so when there is none; they never pass without.
+    command.env("WEIR_CONNECTORS", build::directory());
+    let status = command
+        .status()
+        .with_context(|| format!("cannot run {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} ended with {status}");
+    }
+    Ok(())
+}
+
+fn has_nextest() -> bool {
+    let mut command = Command::new("cargo");
+    command.args(["nextest", "--version"]);
+    command.output().is_ok_and(|output| output.status.success())
+}
