@@ -7,7 +7,9 @@ use weir::config;
 #[test]
 fn the_first_configuration_loads() {
     let readme = include_str!("../../../README.md");
-    let (_, rest) = readme.split_once("```toml\n").expect("the README shows a configuration");
+    let (_, rest) = readme
+        .split_once("```toml\n")
+        .expect("the README shows a configuration");
     let (text, _) = rest.split_once("```").expect("it ends");
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("weir.toml");
@@ -21,7 +23,11 @@ fn the_first_configuration_loads() {
 fn every_link_leads_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = include_str!("../../../README.md");
-    for link in readme.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+    for link in readme
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split(')').next())
+    {
         if !link.starts_with("http") {
             assert!(root.join(link).exists(), "{link}");
         }
