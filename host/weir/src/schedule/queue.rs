@@ -199,7 +199,7 @@ impl Queue {
             if self
                 .slots
                 .get(&unit)
-                .is_some_and(|slot| slot.ask.is_some() && !slot.lease.holder.is_some())
+                .is_some_and(|slot| slot.ask.is_some() && slot.lease.holder.is_none())
                 && let Some(turn) = self.begin(unit, now)
             {
                 return Some(turn);
