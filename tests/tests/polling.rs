@@ -624,3 +624,57 @@ async fn unknown_answers_are_tried_a_few_times_and_then_shown_to_a_person() {
     let parked = rig.unit("shop/orders").state.parked.expect("parked");
     assert!(parked.code.contains("419"), "{parked:?}");
 }
+
+#[tokio::test]
+async fn a_304_still_tells_of_limits_and_of_the_pause_before_the_next_poll() {
+    let config = SHOP.replace(
+        "page_size = 2\n",
+        "page_size = 2\npoll_after = { header = \"x-poll-interval\", unit = \"s\" }\n",
+    );
+    let script = Script::new([
+        orders(&[], None)
+            .header("etag", "\"e1\"")
+            .header("x-poll-interval", "900"),
+        Reply::status(304, "")
+            .header("x-ratelimit-limit", "60")
+            .header("x-ratelimit-remaining", "0")
+            .header("x-ratelimit-reset", "1930386600"),
+    ]);
+    let rig = Rig::new(&config, script.clone()).await;
+    rig.poll("shop/orders").await;
+    let report = rig.poll("shop/orders").await;
+    assert_eq!(report.outcome, Outcome::NotModified);
+    assert!(
+        report.due >= Some(NOW + 900 * S),
+        "the pause that came with the page still holds"
+    );
+    let report = rig.poll("shop/orders").await;
+    assert_eq!(
+        report.outcome,
+        Outcome::Waiting,
+        "the 304 said that nothing is left"
+    );
+    assert!(report.due >= Some(1_930_386_600_000));
+    assert_eq!(script.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn a_person_who_asks_gets_what_came_after_an_interrupted_walk_too() {
+    let script = Script::new([
+        orders(
+            &[("a", "09:58:00", "x"), ("b", "09:58:30", "x")],
+            Some("t2"),
+        ),
+        Reply::broken(),
+        orders(&[("c", "09:59:00", "x")], None),
+        orders(&[("d", "10:05:00", "x")], None),
+    ]);
+    let rig = shop(&script).await;
+    rig.poll("shop/orders").await;
+    rig.clock.advance(600 * S);
+    let report = rig.ask("shop/orders", Reason::SyncNow).await;
+    assert!(report.more, "the walk's window ended before the request");
+    let report = rig.ask("shop/orders", Reason::SyncNow).await;
+    assert!(!report.more);
+    assert_eq!(rig.delivered(), ["a@1", "b@1", "c@1", "d@1"]);
+}

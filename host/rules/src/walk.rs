@@ -116,6 +116,9 @@ pub struct Walk {
     /// Some of it was walked before a restart, so counts over the whole walk are not known.
     #[serde(default)]
     pub resumed: bool,
+    /// An earlier poll began it.
+    #[serde(default)]
+    pub taken_up: bool,
     /// What was seen.
     pub tally: Tally,
 }
@@ -215,6 +218,7 @@ impl Walk {
             total: None,
             poll_after: None,
             resumed: false,
+            taken_up: false,
             tally: Tally::default(),
         }
     }
@@ -226,6 +230,7 @@ impl Walk {
             return None;
         }
         self.resumed = true;
+        self.taken_up = true;
         Some(self)
     }
 
@@ -251,7 +256,8 @@ impl Walk {
             (a, b) => a.or(b),
         };
         self.truncated |= facts.truncated;
-        self.total = facts.total.or(self.total);
+        // A total that shrinks on the way: what was deleted may have drawn a record onto a page that was read already.
+        self.total = self.total.max(facts.total);
         self.poll_after = self.poll_after.max(facts.poll_after);
         if facts.cursor.is_some() {
             self.next_cursor = facts.cursor;
@@ -440,6 +446,25 @@ mod tests {
             Ending::Short {
                 total: 6,
                 distinct: 4
+            }
+        );
+    }
+
+    #[test]
+    fn case_083_a_total_that_shrinks_on_the_way_is_short() {
+        let (mut walk, mut guard) = (walk(), Guard::default());
+        let with_total = |total, mut facts: PageFacts<'static>| {
+            facts.total = Some(total);
+            facts
+        };
+        walk.page(with_total(6, page(&["1", "2"], &["2"])), &mut guard);
+        walk.page(with_total(5, page(&["4", "5"], &["4"])), &mut guard);
+        walk.page(with_total(5, page(&["6"], &[])), &mut guard);
+        assert_eq!(
+            walk.ending(&guard),
+            Ending::Short {
+                total: 6,
+                distinct: 5
             }
         );
     }

@@ -116,7 +116,7 @@ impl Poll<'_> {
         }
         let mut seen = Answered::default();
         let mut answer = self.send(&exchange, known.as_ref(), &mut seen).await;
-        if let (Ok((answered, _)), Some(validator)) = (&answer, &known)
+        if let (Ok((answered, ..)), Some(validator)) = (&answer, &known)
             && answered.response.status == 304
         {
             let etag = answered.response.header("etag");
@@ -133,7 +133,7 @@ impl Poll<'_> {
                 }
             }
         }
-        let (answer, anchor) = match answer {
+        let (answer, anchor, limits) = match answer {
             Ok(answer) => answer,
             Err(error) => {
                 let fault = self.masked(exchange_fault(&error));
@@ -144,7 +144,7 @@ impl Poll<'_> {
             }
         };
         let read = self
-            .read(step, &request, answer, anchor, key, &mut seen)
+            .read(step, &request, (answer, anchor, limits), key, &mut seen)
             .await;
         Ok(Call { read, seen })
     }
@@ -155,7 +155,7 @@ impl Poll<'_> {
         exchange: &Exchange<'_>,
         validator: Option<&Validator>,
         seen: &mut Answered,
-    ) -> Result<(Answer, Anchor), ExchangeError> {
+    ) -> Result<(Answer, Anchor, Vec<Limit>), ExchangeError> {
         let conditions: Vec<_> = validator
             .map(|validator| tags(validator).headers())
             .unwrap_or_default()
@@ -193,23 +193,23 @@ impl Poll<'_> {
         if let Some(date) = anchor.date {
             self.state.clock.observe(date, sent, received);
         }
-        Ok((answer, anchor))
+        let reading = limits::read(&answer.response.headers, &anchor);
+        for ignored in &reading.ignored {
+            tracing::debug!(unit = %self.row.key, ignored, "a limit header was not understood");
+        }
+        let learnt = self.host.ledger.learn(self, &reading.limits, received);
+        seen.budgets.extend(learnt);
+        Ok((answer, anchor, reading.limits))
     }
 
     async fn read(
         &mut self,
         step: Option<&str>,
         request: &Request,
-        answer: Answer,
-        anchor: Anchor,
+        (answer, anchor, mut found): (Answer, Anchor, Vec<Limit>),
         key: ValidatorKey,
         seen: &mut Answered,
     ) -> Read {
-        let reading = limits::read(&answer.response.headers, &anchor);
-        for ignored in &reading.ignored {
-            tracing::debug!(unit = %self.row.key, ignored, "a limit header was not understood");
-        }
-        let mut found = reading.limits;
         let status = answer.response.status;
         let signals = Signals {
             limit: found.iter().any(limits::is_spent)
@@ -220,8 +220,15 @@ impl Poll<'_> {
         let prepared = self.understand(step, answer).await;
         match prepared {
             Ok(prepared) => {
-                found.extend(prepared.page.limits.iter().cloned().map(Limit::from));
-                seen.budgets = self.host.ledger.learn(self, &found, anchor.received);
+                let told: Vec<_> = prepared
+                    .page
+                    .limits
+                    .iter()
+                    .cloned()
+                    .map(Limit::from)
+                    .collect();
+                let learnt = self.host.ledger.learn(self, &told, anchor.received);
+                seen.budgets.extend(learnt);
                 let validator = request
                     .conditional
                     .then(|| (key, self.validator(&headers, &prepared)));
@@ -238,8 +245,9 @@ impl Poll<'_> {
                         fault.scope = default_scope(status, fault.class);
                     }
                 }
+                let learnt = self.host.ledger.learn(self, &fault.limits, anchor.received);
+                seen.budgets.extend(learnt);
                 found.extend(fault.limits.iter().cloned());
-                seen.budgets = self.host.ledger.learn(self, &found, anchor.received);
                 let wait = wait::vendor_wait(&wait::Answer {
                     class: fault.class,
                     headers: &headers,
@@ -306,6 +314,7 @@ impl Poll<'_> {
             last_modified: tags.last_modified,
             next: prepared.page.next.clone(),
             cursor: prepared.page.cursor.clone(),
+            poll_after: prepared.page.poll_after,
             walk: self.walk.number,
         })
     }

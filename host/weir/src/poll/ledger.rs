@@ -43,7 +43,7 @@ impl Ledger {
     /// Until when the call has to wait, and for whom; none: it may go, and its cost is noted.
     pub(super) fn admit(&self, poll: &Poll<'_>, request: &Request) -> Option<(Timestamp, String)> {
         let now = poll.host.clock.wall();
-        let priority = match poll.walk.reason {
+        let priority = match poll.job.reason {
             Reason::SyncNow | Reason::Resync => Priority::Person,
             Reason::Schedule => Priority::Schedule,
             Reason::Backfill | Reason::Settle => Priority::Backfill,

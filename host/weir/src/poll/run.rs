@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use weir_rules::interval::{Floors, Span, next_due};
-use weir_rules::model::{Class, Fault, Timestamp};
+use weir_rules::model::{Class, Fault, Reason, Timestamp};
 use weir_rules::unit::{End, Last, UnitState, Waiting};
 use weir_rules::wait::{Wait, late};
 use weir_rules::walk::{Ending, Guard, Tally, Walk};
@@ -246,6 +246,7 @@ impl<'a> Poll<'a> {
             Read::NotModified { key, mut validator } => {
                 lock(&self.so_far).tally.not_modified += 1;
                 validator.walk = self.walk.number;
+                self.walk.poll_after = self.walk.poll_after.max(validator.poll_after);
                 self.walk.not_modified(
                     validator.next.clone(),
                     validator.cursor.clone(),
@@ -355,6 +356,9 @@ impl<'a> Poll<'a> {
         let ending = walk.ending(&self.guard);
         let state = self.state.clone();
         let stream = self.stream.clone();
+        // What was written while an earlier poll's walk waited is beyond its window.
+        let asks_on =
+            self.walk.taken_up && matches!(self.job.reason, Reason::SyncNow | Reason::Resync);
         let report = Arc::new(Mutex::new(Report::default()));
         let filled = report.clone();
         let row = self.poll_row(now);
@@ -371,7 +375,14 @@ impl<'a> Poll<'a> {
                 let whole = before.plus(&so_far.tally);
                 let concluded = match outcome {
                     Some(cut) => cut.conclude(state, walk, whole),
-                    None => walked(state, &walk, ending, &stream, &whole, &so_far.lags, span),
+                    None => {
+                        let walked =
+                            walked(state, &walk, ending, &stream, &whole, &so_far.lags, span);
+                        Concluded {
+                            more: walked.more || asks_on,
+                            ..walked
+                        }
+                    }
                 };
                 let (conclusion, made) = concluded.store(row, &so_far.tally);
                 *lock(&filled) = made;

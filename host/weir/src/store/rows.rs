@@ -296,6 +296,9 @@ pub struct Validator {
     pub next: Vec<String>,
     /// The cursor that the page gave.
     pub cursor: Option<String>,
+    /// The pause before the next poll that came with the page, in ms.
+    #[serde(default)]
+    pub poll_after: Option<u64>,
     /// The walk that last used it.
     pub walk: u64,
 }
