@@ -301,5 +301,4 @@ impl UnitState {
 }
 
 #[cfg(test)]
-#[path = "unit_tests.rs"]
 mod tests;

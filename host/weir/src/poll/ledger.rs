@@ -1,6 +1,6 @@
 //! The budgets of everyone who shares a limit: in memory for the decision, in the store for the next start.
 //!
-//! A budget belongs to whoever shares it (a unit, a connection, a credential, everyone on one connector) and to one of
+//! A budget belongs to whoever shares it (a unit, a connection, a credential, everyone on one connector at one vendor) and to one of
 //! the vendor's buckets. Before a call all budgets that concern it are asked; the longest wait counts.
 
 use std::collections::{BTreeMap, HashMap};
@@ -155,6 +155,6 @@ fn who(poll: &Poll<'_>, scope: Scope) -> String {
         Scope::Unit => format!("unit {}", poll.row.key),
         Scope::Connection => format!("connection {}", connection.name),
         Scope::Credential => connection.shared.clone(),
-        Scope::App => format!("connector {}", connection.connector.name()),
+        Scope::App => connection.app.clone(),
     }
 }

@@ -21,9 +21,11 @@
 //! | `prepare` | from an answer to hashed records |
 //! | `probe` | one harmless call, for `weir check` |
 //! | `outcome` | what a fault makes of the unit |
+//! | `end` | what the end of a poll leaves |
 //! | `ledger` | the budgets of everyone, in memory |
 
 mod call;
+mod end;
 mod ledger;
 mod outcome;
 mod prepare;

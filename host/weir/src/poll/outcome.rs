@@ -7,7 +7,8 @@ use weir_rules::wait::Wait;
 use weir_rules::walk::{Tally, Walk};
 
 use super::Outcome;
-use super::run::{Baggage, Concluded, Ended, Poll, paused};
+use super::end::{Concluded, paused};
+use super::run::{Baggage, Ended, Poll};
 use crate::store::{BudgetKey, BudgetRow};
 
 /// How a poll ended that did not end its walk.

@@ -1,0 +1,173 @@
+//! What the end of a poll leaves: the unit's new state, its due time, the poll's row.
+//!
+//! Pure, and run inside the store's transaction: only there is it known which records were new.
+
+use weir_rules::interval::{Floors, Span, next_due};
+use weir_rules::model::{Fault, Timestamp};
+use weir_rules::unit::{End, Last, UnitState, Waiting};
+use weir_rules::walk::{Ending, Tally, Walk};
+
+use super::{Outcome, Report};
+use crate::connection::Stream;
+use crate::store::{Conclusion, PollRow};
+
+/// What a poll's end makes of its unit.
+pub(super) struct Concluded {
+    pub(super) state: UnitState,
+    pub(super) outcome: Outcome,
+    pub(super) fault: Option<Fault>,
+    pub(super) message: Option<String>,
+    pub(super) due: Option<Timestamp>,
+    pub(super) more: bool,
+    pub(super) interval: u64,
+    pub(super) why: String,
+    /// The walk whose validators are kept; those of earlier walks are forgotten.
+    pub(super) keep_validators_of: Option<u64>,
+}
+
+impl Concluded {
+    /// The rows that it leaves, and what whoever waits is told.
+    pub(super) fn store(self, row: PollRow, tally: &Tally) -> (Conclusion, Report) {
+        let class = self.fault.as_ref().map(|fault| fault.class);
+        let mut state = self.state;
+        state.last = Some(Last {
+            ended: row.ended,
+            outcome: self.outcome.name().to_owned(),
+            message: self.message.clone(),
+        });
+        let report = Report {
+            unit: Some(row.key.clone()),
+            outcome: self.outcome,
+            class,
+            message: self.message.clone(),
+            tally: tally.clone(),
+            due: self.due,
+            more: self.more,
+        };
+        let row = PollRow {
+            outcome: self.outcome.name().to_owned(),
+            class,
+            code: self.fault.map(|fault| fault.code),
+            message: self.message,
+            calls: tally.calls,
+            not_modified: tally.not_modified,
+            bytes: tally.bytes,
+            records: tally.records,
+            new: tally.new,
+            changed: tally.changed,
+            unchanged: tally.unchanged,
+            deleted: tally.deleted,
+            full_page: tally.full_page,
+            latency: tally.latency,
+            interval: self.interval,
+            why: self.why,
+            ..row
+        };
+        let conclusion = Conclusion {
+            state,
+            due: Some(self.due),
+            poll: Some(row),
+            keep_validators_of: self.keep_validators_of,
+        };
+        (conclusion, report)
+    }
+}
+
+/// The walk has ended: the position moves, and the interval follows from what was found.
+pub(super) fn walked(
+    state: UnitState,
+    walk: &Walk,
+    ending: Ending,
+    stream: &Stream,
+    tally: &Tally,
+    lags: &[i64],
+    span: Span,
+) -> Concluded {
+    let pressure = stream
+        .settings
+        .unpublished_limits
+        .then_some(state.miad.interval);
+    let completed = state.complete(
+        walk,
+        &End {
+            ending,
+            settings: &stream.settings,
+            tally,
+            lags,
+            now: span.ended,
+            floors: Floors {
+                vendor: None,
+                pressure,
+            },
+        },
+    );
+    let chosen = completed.chosen;
+    let next = next_due(span, chosen.interval, chosen.pause);
+    let (outcome, message) = match ending {
+        Ending::Complete if tally.calls > 0 && tally.calls == tally.not_modified => {
+            (Outcome::NotModified, None)
+        }
+        Ending::Complete if walk.brimful && tally.productive() => (
+            Outcome::Ok,
+            Some("the only page was full: there may be more than the vendor shows".to_owned()),
+        ),
+        Ending::Complete => (Outcome::Ok, None),
+        Ending::Truncated => (
+            Outcome::Truncated,
+            Some("the vendor would not give all of the window".to_owned()),
+        ),
+        Ending::Stalled => (
+            Outcome::Incomplete,
+            Some("the walk went in a circle: the vendor repeats its pages".to_owned()),
+        ),
+        Ending::Short { total, distinct } => (
+            Outcome::Incomplete,
+            Some(format!(
+                "the vendor counts {total} records and showed {distinct}"
+            )),
+        ),
+    };
+    let why = if next.overrun {
+        format!("{}; the poll took longer than its interval", chosen.why)
+    } else {
+        chosen.why.to_string()
+    };
+    Concluded {
+        due: Some(if completed.more { span.ended } else { next.at }),
+        more: completed.more,
+        state: completed.state,
+        outcome,
+        fault: None,
+        message,
+        interval: chosen.interval,
+        why,
+        keep_validators_of: Some(walk.number),
+    }
+}
+
+/// A wait that somebody asked for, or the host's own end: the walk stays where it is.
+pub(super) fn paused(
+    mut state: UnitState,
+    walk: Walk,
+    outcome: Outcome,
+    until: Timestamp,
+    now: Timestamp,
+    why: String,
+) -> Concluded {
+    state.walk = Some(walk);
+    state.waiting = (outcome == Outcome::Waiting).then(|| Waiting {
+        until,
+        why: why.clone(),
+    });
+    Concluded {
+        state,
+        outcome,
+        fault: None,
+        message: Some(why.clone()),
+        due: Some(until),
+        more: false,
+        interval: until.saturating_sub(now).max(0).unsigned_abs(),
+        why,
+        keep_validators_of: None,
+    }
+}
