@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 use std::io::BufRead;
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -40,6 +42,16 @@ pub struct Bulk {
     text: Bytes,
     /// Where each record begins, and where the last one ends.
     begins: Vec<usize>,
+    seen: Mutex<Seen>,
+}
+
+/// The calls that a collection has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// How many.
+    pub calls: u64,
+    /// When the first of them came.
+    pub first: Option<SystemTime>,
 }
 
 /// What a delivered file has and lacks.
@@ -79,6 +91,7 @@ impl Bulk {
             paging,
             text: text.into(),
             begins,
+            seen: Mutex::default(),
         }
     }
 
@@ -102,8 +115,20 @@ impl Bulk {
         self.text.len() as u64
     }
 
+    /// The calls since this was asked before.
+    pub fn take_seen(&self) -> Seen {
+        std::mem::take(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn count_call(&self) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.calls += 1;
+        seen.first.get_or_insert_with(SystemTime::now);
+    }
+
     /// The pieces of one page's body. Parameters that make no sense count as absent.
     pub fn page(&self, query: &str) -> [Bytes; 3] {
+        self.count_call();
         let request = SimRequest {
             raw_query: query.into(),
             ..SimRequest::default()
@@ -242,6 +267,19 @@ mod tests {
             }
             assert_eq!(ids, (1..=250).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn calls_are_counted_until_somebody_asks() {
+        let bulk = Bulk::new("/bulk", 10, BulkPaging::Keyset);
+        assert_eq!(bulk.take_seen(), Seen::default());
+        let before = SystemTime::now();
+        bulk.page("");
+        bulk.page("");
+        let seen = bulk.take_seen();
+        assert_eq!(seen.calls, 2);
+        assert!(seen.first >= Some(before));
+        assert_eq!(bulk.take_seen(), Seen::default());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The README's commands: one file per subcommand, and what they share.
 
+mod bench;
 mod build;
 mod cargo;
 mod component;
@@ -26,8 +27,14 @@ enum Command {
     Build(build::Args),
     /// Poll three simulated vendors with the real binary, kill it on the way, and count what was lost
     Demo(demo::Args),
+    /// Measure weir beside loops that are written by hand
+    Bench(bench::Args),
     /// Check formatting and lints, and run all tests
     Test(test::Args),
+    #[command(hide = true)]
+    BenchServer(bench::server::Args),
+    #[command(hide = true)]
+    BenchFloor(bench::floors::Args),
 }
 
 fn main() -> ExitCode {
@@ -35,6 +42,9 @@ fn main() -> ExitCode {
         Command::Build(args) => build::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::BenchServer(args) => bench::server::run(&args),
+        Command::BenchFloor(args) => bench::floors::run(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

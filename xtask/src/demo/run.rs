@@ -108,7 +108,6 @@ fn config(connectors: &Path, origin: &str) -> String {
     for connection in ["shop", "desk", "wms"] {
         text.push_str(&format!(
             "\n[connection.{connection}.defaults]\n\
-             overlap = \"15s\"\n\
              backoff = {{ base = \"500ms\", cap = \"4s\" }}\n"
         ));
     }
