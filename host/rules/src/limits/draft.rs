@@ -325,8 +325,8 @@ impl Draft {
     }
 }
 
-/// Adds a limit to those of other families. If it speaks of the same bucket and does not state another limit,
-/// each part takes the more restrictive value; else it is a bucket of its own, named after its family.
+/// Adds a limit to those of other families. If it speaks of the same bucket and does not contradict its limit, each
+/// part takes the more restrictive value; else it is a bucket of its own, named after its family.
 fn merge(kept: &mut Vec<(Family, Limit)>, family: Family, mut limit: Limit) {
     let same = kept
         .iter_mut()
@@ -335,9 +335,12 @@ fn merge(kept: &mut Vec<(Family, Limit)>, family: Family, mut limit: Limit) {
         kept.push((family, limit));
         return;
     };
+    let most = other.limit.or(limit.limit);
+    let fits = |left: Option<u64>| most.is_none_or(|most| left.is_none_or(|left| left <= most));
     let agree = match (other.limit, limit.limit) {
         (Some(a), Some(b)) => a == b,
-        _ => true,
+        // One states a limit, the other what is left: of that limit, if it can be.
+        _ => fits(other.remaining) && fits(limit.remaining),
     };
     if !agree {
         let spelling = family.spelling.trim_matches('-');

@@ -845,6 +845,21 @@ fn contents() -> impl Strategy<Value = String> {
     ]
 }
 
+#[test]
+fn a_limit_of_one_family_is_not_put_beside_more_that_is_left_in_another() {
+    let headers = [
+        ("rate-limit-remaining".to_owned(), "8".to_owned()),
+        ("beta-ratelimit".to_owned(), "1,1".to_owned()),
+    ];
+    let limits = read(&headers, &AT).limits;
+    assert!(
+        limits.iter().all(|limit| limit.remaining.is_none()
+            || limit.limit.is_none()
+            || limit.remaining <= limit.limit),
+        "{limits:?}"
+    );
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
