@@ -1,6 +1,9 @@
 //! `CONNECTION`, `CONNECTION/STREAM`, `CONNECTION/STREAM/PARTITION`: how a person names units.
 
+use std::collections::BTreeSet;
+
 use super::Failure;
+use crate::config;
 use crate::host::Host;
 use crate::store::{UnitKey, UnitRow};
 
@@ -49,25 +52,70 @@ impl Selection {
     /// When something was named and there is no such unit: the names that there are come with the error.
     pub fn units(&self, host: &Host) -> Result<Vec<UnitRow>, Failure> {
         let mut units = Vec::new();
-        let mut names = Vec::new();
+        let mut others = Others::default();
         host.store.for_each_unit(&mut |unit| {
             if self.holds(&unit.key) {
                 units.push(unit);
-            } else if names.len() < 20 {
-                names.push(unit.key.to_string());
+            } else {
+                others.add(self, &unit.key);
             }
         })?;
         if units.is_empty() && self.connection.is_some() {
-            let known = if names.is_empty() {
-                "no unit is known yet: run `weir sync` or `weir run` first".to_owned()
-            } else {
-                format!("there are: {}", names.join(", "))
-            };
-            return Err(Failure::Unknown(format!(
-                "no unit is named {self}; {known}"
-            )));
+            let none = "no unit is known yet: run `weir sync` or `weir run` first";
+            return Err(others.failure(self, none));
         }
         Ok(units)
+    }
+
+    /// The unit's name, as far down as this selection goes.
+    fn alike(&self, key: &UnitKey) -> String {
+        match (&self.stream, &self.partition) {
+            (None, _) => key.connection.clone(),
+            (Some(_), None) => format!("{}/{}", key.connection, key.stream),
+            (Some(_), Some(_)) => key.to_string(),
+        }
+    }
+}
+
+/// Names to offer when a selection finds nothing.
+#[derive(Default)]
+pub(super) struct Others {
+    names: BTreeSet<String>,
+}
+
+impl Others {
+    /// Names that are looked through for a near one; there may be 100,000 units.
+    const LOOKED_AT: usize = 1_000;
+    const SHOWN: usize = 20;
+
+    pub(super) fn add(&mut self, selection: &Selection, key: &UnitKey) {
+        if self.names.len() < Self::LOOKED_AT {
+            self.names.insert(selection.alike(key));
+        }
+    }
+
+    /// What to say; `none` where there is nothing to offer.
+    pub(super) fn failure(&self, selection: &Selection, none: &str) -> Failure {
+        let wanted = selection.to_string();
+        let shown: Vec<&str> = self
+            .names
+            .iter()
+            .take(Self::SHOWN)
+            .map(String::as_str)
+            .collect();
+        let mut text = format!("no unit is named {wanted}");
+        match config::nearest(&wanted, self.names.iter().map(String::as_str)) {
+            Some(near) => text.push_str(&format!(
+                ": did you mean {near}? There are: {}",
+                shown.join(", ")
+            )),
+            None if shown.is_empty() => text.push_str(&format!(": {none}")),
+            None => text.push_str(&format!(": there are: {}", shown.join(", "))),
+        }
+        if self.names.len() > Self::SHOWN {
+            text.push_str(", ...");
+        }
+        Failure::Unknown(text)
     }
 }
 
@@ -105,5 +153,31 @@ mod tests {
         for text in ["os", "oss/events", "oss/issues/acme", "shop"] {
             assert!(!Selection::parse(Some(text)).holds(&unit), "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_misspelt_comes_with_the_nearest_name_of_its_kind() {
+        let say = |wanted: &str| {
+            let selection = Selection::parse(Some(wanted));
+            let mut others = Others::default();
+            for stream in ["issues", "events"] {
+                others.add(&selection, &key("acme", stream, None));
+            }
+            others.failure(&selection, "none").to_string()
+        };
+        assert_eq!(
+            say("acmee"),
+            "no unit is named acmee: did you mean acme? There are: acme"
+        );
+        assert_eq!(
+            say("acme/isues"),
+            "no unit is named acme/isues: did you mean acme/issues? There are: acme/events, acme/issues"
+        );
+        assert_eq!(
+            Others::default()
+                .failure(&Selection::parse(Some("x")), "none")
+                .to_string(),
+            "no unit is named x: none"
+        );
     }
 }

@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use weir_rules::model::{Class, Timestamp};
 use weir_rules::walk::Tally;
 
+use super::select::Others;
 use super::{Caller, Failure, Selection, no_connection};
 use crate::control::{Reply, Said};
 use crate::host::Host;
@@ -173,7 +174,7 @@ fn choose(host: &Host, selection: &Selection) -> Result<(Vec<UnitRow>, Vec<LeftO
         });
     }
     let mut chosen = Vec::new();
-    let mut others = Vec::new();
+    let mut others = Others::default();
     host.store.for_each_unit(&mut |unit| {
         let rests = left_out
             .iter()
@@ -183,19 +184,12 @@ fn choose(host: &Host, selection: &Selection) -> Result<(Vec<UnitRow>, Vec<LeftO
         }
         if selection.holds(&unit.key) {
             chosen.push(unit);
-        } else if others.len() < 20 && by_name == Some(&unit.key.connection) {
-            others.push(unit.key.to_string());
+        } else if by_name == Some(&unit.key.connection) {
+            others.add(selection, &unit.key);
         }
     })?;
     if chosen.is_empty() && left_out.is_empty() && by_name.is_some() {
-        let known = if others.is_empty() {
-            "the connection has none: every stream of it is switched off".to_owned()
-        } else {
-            format!("there are: {}", others.join(", "))
-        };
-        return Err(Failure::Unknown(format!(
-            "no unit is named {selection}; {known}"
-        )));
+        return Err(others.failure(selection, "every stream of the connection is switched off"));
     }
     Ok((chosen, left_out))
 }
