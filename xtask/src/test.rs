@@ -10,6 +10,10 @@ use anyhow::{Context, bail};
 
 use crate::{build, cargo};
 
+/// Where the property tests begin to look.
+const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
+const SEED: &str = "20310304";
+
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Leave out formatting and lints
@@ -105,6 +109,10 @@ fn guests(args: &[&str]) -> anyhow::Result<()> {
 fn execute(mut command: Command) -> anyhow::Result<()> {
     // Tests that need a connector say so when there is none; they never pass without.
     command.env("WEIR_CONNECTORS", build::directory());
+    // The same commit gives the same outcome; another seed looks elsewhere.
+    if std::env::var_os(SEED_VARIABLE).is_none() {
+        command.env(SEED_VARIABLE, SEED);
+    }
     let status = command
         .status()
         .with_context(|| format!("cannot run {command:?}"))?;
