@@ -3,7 +3,7 @@
 //! Made once, when the configuration or the connector changes; shared by all of its polls. A poll holds the one
 //! that it began with, connector included, so that nothing changes under it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -42,6 +42,9 @@ pub struct Connection {
     /// Who shares the credential's limits: everyone on the same credential; without one a vendor goes by the caller's
     /// address, which all connections to its hosts share.
     pub shared: String,
+    /// Who shares the limits of the whole app: everyone on its connector at its vendor's hosts. One connector may serve
+    /// many vendors, who know nothing of each other.
+    pub app: String,
 }
 
 /// A place that a connection may call.
@@ -160,18 +163,21 @@ impl Connection {
             .find(|fingerprint| *fingerprint != "none")
             .unwrap_or("none")
             .to_owned();
+        let hosts: BTreeSet<String> = origins
+            .values()
+            .map(|place| place.origin.base().origin().ascii_serialization())
+            .collect();
+        let hosts = Vec::from_iter(hosts).join(", ");
         let shared = if fingerprint == "none" {
-            let bases: Vec<&str> = origins
-                .values()
-                .map(|place| place.origin.base().as_str())
-                .collect();
-            format!("callers of {}", bases.join(", "))
+            format!("callers of {hosts}")
         } else {
             format!("credential {fingerprint}")
         };
+        let app = format!("connector {} at {hosts}", connector.name());
         Ok(Connection {
             name: name.to_owned(),
             shared,
+            app,
             config: settings.config.clone(),
             connector,
             descriptor,
