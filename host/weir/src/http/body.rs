@@ -4,6 +4,7 @@
 //! last block are broken answers, however well the text so far may parse. A body that needs no decoding and comes in
 //! one piece is handed on without a copy.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use bytes::{Bytes, BytesMut};
@@ -225,7 +226,17 @@ pub(super) fn to_utf8(
         _ => (content_type.and_then(charset).unwrap_or(UTF_8), 0),
     };
     if encoding == UTF_8 {
-        return Ok(body.slice(mark..));
+        let body = body.slice(mark..);
+        return match String::from_utf8_lossy(&body) {
+            // JSON is UTF-8. One name that was cut within a character must not stop a stream.
+            Cow::Owned(mended) if content_type.is_some_and(is_json) => {
+                if mended.len() > limit {
+                    return Err(BodyError::TooLarge);
+                }
+                Ok(Bytes::from(mended))
+            }
+            _ => Ok(body),
+        };
     }
     let (text, damaged) = encoding.decode_with_bom_removal(&body);
     if damaged {
@@ -236,7 +247,7 @@ pub(super) fn to_utf8(
     }
     match text {
         // Plain ASCII: the same bytes.
-        std::borrow::Cow::Borrowed(text) if text.len() == body.len() => Ok(body),
+        Cow::Borrowed(text) if text.len() == body.len() => Ok(body),
         text => Ok(Bytes::from(text.into_owned())),
     }
 }
@@ -250,6 +261,11 @@ fn charset(content_type: &str) -> Option<&'static Encoding> {
         }
         Encoding::for_label(value.trim().trim_matches(['"', '\'']).as_bytes())
     })
+}
+
+fn is_json(content_type: &str) -> bool {
+    let kind = content_type.split(';').next().unwrap_or_default();
+    kind.trim_end().to_ascii_lowercase().ends_with("json")
 }
 
 fn is_text(content_type: &str) -> bool {
@@ -417,6 +433,23 @@ mod tests {
             read(b"\xff\xfe[\0]\0", Some("application/json")),
             &b"[]"[..]
         );
+    }
+
+    #[test]
+    fn a_byte_that_is_no_text_spoils_one_character_of_json() {
+        let read = |body: &'static [u8], kind| to_utf8(Bytes::from_static(body), Some(kind), LIMIT);
+        for kind in [
+            "application/json",
+            "application/vnd.acme+json; charset=utf-8",
+        ] {
+            assert_eq!(
+                read(b"[\"caf\xe9\"]", kind).unwrap(),
+                "[\"caf\u{fffd}\"]".as_bytes()
+            );
+        }
+        // Made longer by mending, and too long then.
+        let long = Bytes::from(vec![0xff; LIMIT]);
+        assert!(to_utf8(long, Some("application/json"), LIMIT).is_err());
     }
 
     #[test]
