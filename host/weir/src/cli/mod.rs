@@ -93,6 +93,8 @@ pub enum Verb {
     Records(queries::Records),
     /// Show the log of polls, newest first
     Polls(queries::Polls),
+    /// List the holes in the data that are not closed
+    Gaps(queries::Gaps),
     /// Poll a connection again after a sign-in, and its parked units
     Resume(queries::Resume),
 }
@@ -171,6 +173,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Verb::Status(status) => queries::run(&common, status.into()).await,
         Verb::Records(records) => queries::run(&common, records.into()).await,
         Verb::Polls(polls) => queries::run(&common, polls.into()).await,
+        Verb::Gaps(gaps) => queries::run(&common, gaps.into()).await,
         Verb::Resume(resume) => queries::run(&common, resume.into()).await,
     };
     match outcome {

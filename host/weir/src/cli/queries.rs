@@ -45,6 +45,15 @@ pub struct Polls {
     limit: usize,
 }
 
+/// `weir gaps`
+#[derive(Debug, Args)]
+#[command(after_help = "Example: weir gaps oss/issues\nEnds with 3 when there is one.")]
+pub struct Gaps {
+    /// CONNECTION, CONNECTION/STREAM or CONNECTION/STREAM/PARTITION; all without
+    #[arg(value_name = "UNIT")]
+    unit: Option<String>,
+}
+
 /// `weir resume`
 #[derive(Debug, Args)]
 #[command(after_help = "Example: weir resume oss\n\
@@ -77,6 +86,12 @@ impl From<Polls> for Request {
             unit: polls.unit,
             limit: polls.limit,
         }
+    }
+}
+
+impl From<Gaps> for Request {
+    fn from(gaps: Gaps) -> Request {
+        Request::Gaps { unit: gaps.unit }
     }
 }
 

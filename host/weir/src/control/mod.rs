@@ -62,6 +62,11 @@ pub enum Request {
         /// At most this many.
         limit: usize,
     },
+    /// The holes in the data.
+    Gaps {
+        /// Only those of these units.
+        unit: Option<String>,
+    },
     /// Polls a connection again that needed a sign-in, and the units of it that were parked.
     Resume {
         /// The connection.

@@ -6,6 +6,7 @@
 
 mod check;
 pub mod connectors;
+mod gaps;
 mod polls;
 mod records;
 mod resume;
@@ -69,6 +70,7 @@ pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Resul
             records::answer(host, unit.as_deref(), limit, after.as_deref())
         }
         Request::Polls { unit, limit } => polls::answer(host, unit.as_deref(), limit),
+        Request::Gaps { unit } => gaps::answer(host, unit.as_deref()),
         Request::Resume { connection } => resume::answer(host, &connection, &caller).await,
     }
 }
@@ -87,6 +89,7 @@ pub fn render(request: &Request, body: serde_json::Value) -> Result<String, serd
         }
         Request::Records { .. } => records::render(&serde_json::from_value(body)?),
         Request::Polls { .. } => polls::render(&serde_json::from_value(body)?),
+        Request::Gaps { .. } => gaps::render(&serde_json::from_value(body)?),
         Request::Resume { .. } => resume::render(&serde_json::from_value(body)?),
     })
 }
