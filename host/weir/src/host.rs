@@ -69,7 +69,7 @@ pub enum HostError {
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
     /// The data directory.
-    #[error("data directory {}: {source}", .path.display())]
+    #[error("data directory {}: {source}: make it a directory that weir may write to, or name another one with `host.data`", .path.display())]
     Data {
         /// The directory.
         path: PathBuf,
@@ -214,6 +214,9 @@ impl Host {
     /// # Errors
     /// When the store fails.
     pub async fn prepare(self: &Arc<Self>, scheduled: bool) -> Result<(), StoreError> {
+        if !scheduled {
+            self.scheduler.only_on_demand();
+        }
         let names: Vec<String> = self.config.connections.keys().cloned().collect();
         for name in names {
             self.prepare_connection(&name, scheduled).await?;

@@ -38,11 +38,14 @@ pub async fn ask(
 ) -> Result<Reply, Unreachable> {
     let stream = match UnixStream::connect(socket_path(data)).await {
         Ok(stream) => stream,
-        // A socket file without a listener is what a killed host leaves behind.
+        // A socket file without a listener is what a killed host leaves behind. What is no directory holds none; whoever
+        // opens it next says so.
         Err(error)
             if matches!(
                 error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+                io::ErrorKind::NotFound
+                    | io::ErrorKind::NotADirectory
+                    | io::ErrorKind::ConnectionRefused
             ) =>
         {
             return Err(Unreachable::NotRunning);

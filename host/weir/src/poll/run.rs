@@ -61,7 +61,12 @@ fn skipped(row: UnitRow, why: &str) -> Report {
 }
 
 fn store_failed(host: &Host, key: Option<&crate::store::UnitKey>, error: &StoreError) -> Report {
-    tracing::error!(unit = key.map(tracing::field::display), %error, "poll not stored");
+    let unit = key.map(tracing::field::display);
+    if host.scheduler.store_fails(error) {
+        tracing::error!(unit, %error, "poll not stored; it is made again until it can be");
+    } else {
+        tracing::debug!(unit, %error, "poll not stored");
+    }
     Report {
         unit: key.cloned(),
         outcome: Outcome::Failed,
@@ -394,6 +399,7 @@ impl<'a> Poll<'a> {
         while let Some((_, durable)) = self.in_flight.pop_front() {
             durable.await.unwrap_or(Err(StoreError::Closed))?;
         }
+        self.host.scheduler.store_works();
         let report = lock(&report).clone();
         Ok(report)
     }

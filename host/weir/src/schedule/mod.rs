@@ -22,7 +22,7 @@ use weir_rules::model::{Reason, Timestamp};
 
 use crate::host::Host;
 use crate::poll::{Job, Outcome, Report, poll};
-use crate::store::UnitId;
+use crate::store::{StoreError, UnitId};
 
 pub use queue::{Asked, Queue, Turn};
 
@@ -40,6 +40,9 @@ pub struct Scheduler {
     /// Polls end; whoever waits for all of them to have ended looks again.
     ended: Notify,
     outbox_full: AtomicBool,
+    on_demand: AtomicBool,
+    /// What the store has last failed with, while it fails.
+    trouble: Mutex<Option<String>>,
 }
 
 impl Scheduler {
@@ -55,6 +58,8 @@ impl Scheduler {
             wake: Notify::new(),
             ended: Notify::new(),
             outbox_full: AtomicBool::new(false),
+            on_demand: AtomicBool::new(false),
+            trouble: Mutex::new(None),
         }
     }
 
@@ -74,6 +79,28 @@ impl Scheduler {
         let asked = self.queue().ask(unit, reason, Some(waiter));
         self.wake();
         (asked, report)
+    }
+
+    /// From now on a unit is polled only when somebody asks, and not again when it falls due.
+    pub fn only_on_demand(&self) {
+        self.on_demand.store(true, Ordering::Relaxed);
+    }
+
+    /// The store has failed: is that news, or the failure that everybody knows of?
+    pub(crate) fn store_fails(&self, error: &StoreError) -> bool {
+        let text = error.to_string();
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        let news = trouble.as_ref() != Some(&text);
+        *trouble = Some(text);
+        news
+    }
+
+    /// The store has taken something.
+    pub(crate) fn store_works(&self) {
+        let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if trouble.take().is_some() {
+            tracing::info!("the store takes records again");
+        }
     }
 
     /// The sinks are so far behind that nothing new is asked for.
@@ -130,7 +157,9 @@ fn start_turns(host: &Arc<Host>, slots: &Arc<Semaphore>) {
         tokio::spawn(async move {
             let (unit, ticket) = (turn.unit, turn.ticket);
             let report = run_turn(&host, turn).await;
-            let due = report.due.map(|due| on_monotonic(&host, due));
+            let by_schedule = !host.scheduler.on_demand.load(Ordering::Relaxed);
+            let due = report.due.filter(|_| by_schedule);
+            let due = due.map(|due| on_monotonic(&host, due));
             host.scheduler.queue().finished(unit, ticket, due, &report);
             drop(slot);
             host.scheduler.wake();

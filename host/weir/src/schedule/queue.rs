@@ -53,7 +53,7 @@ pub struct Queue {
     running: HashSet<UnitId>,
     /// How long a lease lasts without a sign of life.
     lease: Duration,
-    /// Tickets are higher than this.
+    /// The tickets of units that are not here yet are higher than this.
     tickets: u64,
 }
 
@@ -151,8 +151,15 @@ impl Queue {
                 home.aside.remove(&(false, due, unit));
             }
         }
+        self.forget(unit);
+    }
+
+    /// A unit that comes back gets higher tickets than it ever had: the store has seen those.
+    fn forget(&mut self, unit: UnitId) {
         self.asked.retain(|other| *other != unit);
-        self.slots.remove(&unit);
+        if let Some(slot) = self.slots.remove(&unit) {
+            self.tickets = self.tickets.max(slot.lease.ticket);
+        }
     }
 
     /// Is the unit here?
@@ -268,8 +275,7 @@ impl Queue {
             }
         }
         if slot.leaving {
-            self.asked.retain(|other| *other != unit);
-            self.slots.remove(&unit);
+            self.forget(unit);
         } else if let Some(due) = due {
             slot.due = Some(due);
             self.due.insert((due, unit));

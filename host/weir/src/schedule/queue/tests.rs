@@ -142,3 +142,22 @@ fn a_lost_poll_is_given_up_and_its_end_says_nothing() {
     );
     assert_eq!(next(&mut queue, 1_000), None);
 }
+
+#[test]
+fn a_unit_that_comes_back_gets_higher_tickets_than_it_had() {
+    let mut queue = queue(&[(1, 0), (2, 0)]);
+    for _ in 0..3 {
+        assert_eq!(next(&mut queue, 1), Some(1));
+        finished(&mut queue, 1, Some(S(0)), &report());
+    }
+    queue.remove(UnitId(1));
+    queue.place(UnitId(1), 0, Some(S(0)));
+    let turn = queue.next(S(1)).unwrap();
+    assert_eq!((turn.unit, turn.ticket), (UnitId(1), Ticket(4)));
+    // It leaves while it is polled, and comes back after that.
+    queue.remove(UnitId(1));
+    finished(&mut queue, 1, None, &report());
+    assert!(!queue.contains(UnitId(1)));
+    queue.place(UnitId(1), 0, Some(S(0)));
+    assert_eq!(queue.next(S(1)).unwrap().ticket, Ticket(5));
+}

@@ -1,9 +1,11 @@
 //! Failures inside the engine, before they have a path and a way out.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Once;
 
 use crate::store::StoreError;
 
@@ -107,6 +109,12 @@ pub(super) fn io_error(path: &Path, error: &io::Error) -> StoreError {
             path,
             detail: error.to_string(),
         },
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => StoreError::Io {
+            path,
+            detail: format!(
+                "{error}: let weir write there, or point `host.data` at another directory"
+            ),
+        },
         _ => StoreError::Io {
             path,
             detail: error.to_string(),
@@ -114,9 +122,28 @@ pub(super) fn io_error(path: &Path, error: &io::Error) -> StoreError {
     }
 }
 
+thread_local! {
+    /// Panics of this thread are errors, not news.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
 /// Runs a piece of work on the file; a panic in it is the answer to damaged bytes, and becomes an error.
 pub(super) fn guarded<T>(work: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(|| {
+        let loud = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if GUARDED.get() {
+                tracing::debug!(%panic, "the store's reader gave up");
+            } else {
+                loud(panic);
+            }
+        }));
+    });
+    let before = GUARDED.replace(true);
+    let done = catch_unwind(AssertUnwindSafe(work));
+    GUARDED.set(before);
+    done.unwrap_or_else(|panic| {
         Err(Trouble::Redb(redb::Error::Corrupted(format!(
             "the reader gave up: {}",
             panic_text(panic.as_ref())

@@ -296,7 +296,8 @@ impl Writer {
     fn recover(&self, trouble: Trouble) -> StoreError {
         let reopen = trouble.needs_reopening();
         let error = trouble.into_error(self.shared.disk.path());
-        tracing::warn!(%error, "nothing of this group was stored");
+        // Whoever waits for an answer says so; a full disk would say it again and again here.
+        tracing::debug!(%error, "nothing of this group was stored");
         if reopen {
             self.shared.close();
         }

@@ -1,0 +1,88 @@
+//! A sink that takes nothing for a while.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+mod run_support;
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use run_support::vendor::{Vendor, json, orders_with};
+use run_support::*;
+
+/// Twenty more records of a kilobyte each with every call, as long as it is asked.
+fn growing() -> (Vendor, Arc<AtomicUsize>) {
+    let shown = Arc::new(AtomicUsize::new(0));
+    let count = shown.clone();
+    let vendor = Vendor::new(move |_| {
+        let upto = count.fetch_add(20, Ordering::SeqCst) + 20;
+        json(orders_with(1..=upto, &"x".repeat(1_000)))
+    });
+    (vendor, shown)
+}
+
+#[test]
+fn polling_goes_on_to_the_outboxs_bound_and_everything_comes_when_the_sink_is_well_again() {
+    let (vendor, shown) = growing();
+    let place = Place::new(&format!(
+        "[host]\noutbox = \"96KiB\"\n{}{FILES}",
+        connection("acme", &vendor.origin(), "")
+    ));
+    // Where the sink's directory should be there is a file.
+    fs::write(place.path("out"), "").unwrap();
+    let mut running = place.start(&["run"]);
+    running.until_said("the sinks do not keep up");
+    let status = until("the status says so", || {
+        let (status, _) = place.json(&["status"]);
+        (status["outbox_full"] == true).then_some(status)
+    });
+    let why = status["sinks"][0]["delivery"]["failing"]["error"]
+        .as_str()
+        .unwrap();
+    assert!(why.contains("out/acme.ndjson"), "{status}");
+    let text = place.ask(&["status"]);
+    assert!(text.out.contains("out/acme.ndjson"), "{text:?}");
+    let calls = until("polling has come to rest", || {
+        let before = vendor.count("/acme");
+        std::thread::sleep(Duration::from_millis(700));
+        (vendor.count("/acme") == before).then_some(before)
+    });
+    assert!(calls >= 3, "the bound is reached by several polls: {calls}");
+
+    fs::remove_file(place.path("out")).unwrap();
+    // The sink is tried again with a growing pause.
+    within(Duration::from_secs(120), "polling goes on", || {
+        (vendor.count("/acme") > calls + 2).then_some(())
+    });
+    running.until_said("the sinks have caught up");
+    assert_eq!(running.stop().code(), 0);
+    place.sync(&[]);
+    let all = shown.load(Ordering::SeqCst);
+    assert_eq!(
+        place.keys("acme"),
+        first_revisions(all),
+        "in order, each once"
+    );
+}
+
+#[test]
+fn a_sync_says_what_waits_and_a_later_one_delivers_it() {
+    let (vendor, _) = growing();
+    let place = Place::new(&format!(
+        "{}{FILES}",
+        connection("acme", &vendor.origin(), "")
+    ));
+    fs::write(place.path("out"), "").unwrap();
+    let (report, exit) = place.sync(&[]);
+    assert_eq!(exit, 1, "{report}");
+    assert_eq!(
+        (&report["delivered"], &report["waiting_records"]),
+        (&false.into(), &20.into()),
+        "{report}"
+    );
+    fs::remove_file(place.path("out")).unwrap();
+    let (report, exit) = place.sync(&[]);
+    assert_eq!(exit, 0, "{report}");
+    assert_eq!(place.keys("acme"), first_revisions(40));
+}
