@@ -112,7 +112,13 @@ pub(crate) fn onward(
         ),
         Paging::Token { place, end, .. } => {
             let token = match place {
-                Place::Body(pointer) => page.envelope.get(pointer).and_then(scalar),
+                Place::Body(pointer) => match page.envelope.get(pointer) {
+                    Some(raw) if raw.json().starts_with(['{', '[']) && present(raw) => {
+                        log::warn(format!("{pointer} holds {}, which is no token", raw.kind()));
+                        return Onward::cut();
+                    }
+                    found => found.and_then(scalar),
+                },
                 Place::Header(name) => page
                     .response
                     .header(name)
@@ -209,7 +215,9 @@ fn counted_out(
     if more == Some(true) {
         return false;
     }
-    short || page.count() == 0 || page.total(endpoint).is_some_and(|total| seen >= total)
+    // A total that less than one page goes beyond counts something else, or nothing: some vendors say 0 or 1 always.
+    let total = page.total(endpoint).filter(|total| *total >= page.count());
+    short || page.count() == 0 || total.is_some_and(|total| seen >= total)
 }
 
 /// A token, id or time as the vendor wrote it; nothing for null, booleans, containers and the empty text.

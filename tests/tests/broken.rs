@@ -1,0 +1,147 @@
+//! What a vendor does wrong that is no fault of the network: odd totals, odd tokens, answers of an odd shape.
+
+mod support;
+
+use support::Rig;
+use support::script::{Reply, Script};
+use weir::poll::Outcome;
+use weir_rules::model::Class;
+
+/// A connection of connector `rest` with one stream; `more` is the rest of the stream's keys.
+fn connection(name: &str, base: &str, more: &str) -> String {
+    format!(
+        r#"
+[connection.{name}]
+connector = "rest"
+
+[connection.{name}.config]
+base_url = "{base}"
+
+[connection.{name}.config.streams.notes]
+path = "/notes"
+records = "/items"
+id = "/id"
+{more}
+
+[connection.{name}.streams.notes]
+interval = {{ min = "10s", max = "10m" }}
+"#
+    )
+}
+
+async fn rig(more: &str, script: &std::sync::Arc<Script>) -> Rig {
+    let config = connection("desk", "https://api.example.test/v1", more);
+    let rig = Rig::new(&config, script.clone()).await;
+    script.on(&rig.clock);
+    rig
+}
+
+#[tokio::test]
+async fn a_collection_that_is_answered_at_once_needs_no_paging() {
+    let script = Script::new([Reply::ok(r#"{"items":[{"id":1},{"id":2}]}"#)]);
+    let rig = rig("", &script).await;
+    let report = rig.poll("desk/notes").await;
+    assert_eq!((report.outcome, report.tally.new), (Outcome::Ok, 2));
+}
+
+#[tokio::test]
+async fn one_answer_may_hold_tens_of_thousands_of_records() {
+    let items: Vec<String> = (0..30_000).map(|id| format!(r#"{{"id":{id}}}"#)).collect();
+    let script = Script::new([Reply::ok(format!(r#"{{"items":[{}]}}"#, items.join(",")))]);
+    let rig = rig("", &script).await;
+    let report = rig.poll("desk/notes").await;
+    assert_eq!(report.message, None);
+    assert_eq!((report.outcome, report.tally.new), (Outcome::Ok, 30_000));
+}
+
+#[tokio::test]
+async fn a_total_that_is_less_than_what_came_ends_no_walk() {
+    let keys = "paging = { style = \"offset\", param = \"offset\" }\ntotal = \"/total\"";
+    let script = Script::new([
+        Reply::ok(r#"{"items":[{"id":1},{"id":2}],"total":0}"#),
+        Reply::ok(r#"{"items":[{"id":3}],"total":0}"#),
+        Reply::ok(r#"{"items":[],"total":0}"#),
+    ]);
+    let rig = rig(keys, &script).await;
+    let report = rig.poll("desk/notes").await;
+    assert_eq!((report.outcome, report.tally.new), (Outcome::Ok, 3));
+}
+
+#[tokio::test]
+async fn a_token_that_is_none_is_not_taken_for_the_end() {
+    let keys = "paging = { style = \"token\", token = \"/next\", param = \"token\" }";
+    let script = Script::new([Reply::ok(r#"{"items":[{"id":1}],"next":{"after":"x"}}"#)]);
+    let rig = rig(keys, &script).await;
+    let report = rig.poll("desk/notes").await;
+    assert_eq!((report.outcome, report.tally.new), (Outcome::Truncated, 1));
+
+    // Languages that have one kind of container write an empty one for "none".
+    script.then([Reply::ok(r#"{"items":[{"id":2}],"next":[]}"#)]);
+    let report = rig.poll("desk/notes").await;
+    assert_eq!((report.outcome, report.tally.new), (Outcome::Ok, 1));
+}
+
+#[tokio::test]
+async fn a_304_that_nobody_asked_for_passes() {
+    let script = Script::new([Reply::status(304, ""), Reply::ok(r#"{"items":[{"id":1}]}"#)]);
+    let rig = rig("", &script).await;
+    let report = rig.poll("desk/notes").await;
+    assert_eq!(
+        (report.outcome, report.class),
+        (Outcome::Failed, Some(Class::Temporary))
+    );
+    assert_eq!(rig.poll("desk/notes").await.outcome, Outcome::Ok);
+}
+
+#[tokio::test]
+async fn a_wait_is_kept_whatever_the_fault_is() {
+    for status in [401, 410, 413] {
+        let mut calls = 0;
+        let script = Script::by(move |_| {
+            calls += 1;
+            if calls == 1 {
+                Reply::status(status, "{}").header("retry-after", "60")
+            } else {
+                Reply::ok(r#"{"items":[{"id":1}]}"#)
+            }
+        });
+        let rig = rig("", &script).await;
+        rig.run_for(20 * 60_000).await;
+        let asked = script.asked();
+        assert!(asked.len() > 1, "{status} is not the end");
+        let first = asked[1].at - asked[0].at;
+        assert!(first >= 60_000, "{status}: {first} ms");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_id_is_called_so() {
+    let script = Script::new([Reply::ok(r#"{"items":[{"id":""}]}"#)]);
+    let rig = rig("", &script).await;
+    let said = rig.poll("desk/notes").await.message.unwrap_or_default();
+    assert!(said.contains("an empty string at /items/0/id"), "{said}");
+}
+
+/// One vendor's word about the whole app holds back all that call this vendor, and nobody else's vendor.
+#[tokio::test]
+async fn a_limit_of_the_app_is_one_vendors() {
+    let config = [
+        connection("one", "https://api.example.test/v1", ""),
+        connection("two", "https://api.example.test/v2", ""),
+        connection("other", "https://other.example/v1", ""),
+    ]
+    .concat();
+    let script = Script::by(|asked| {
+        let reply = Reply::ok(r#"{"items":[{"id":1}]}"#);
+        if asked.url.contains("/v1") && asked.url.contains("api.example.test") {
+            reply.header("x-app-usage", r#"{"call_count":120}"#)
+        } else {
+            reply
+        }
+    });
+    let rig = Rig::new(&config, script.clone()).await;
+    script.on(&rig.clock);
+    assert_eq!(rig.poll("one/notes").await.outcome, Outcome::Ok);
+    assert_eq!(rig.poll("two/notes").await.outcome, Outcome::Waiting);
+    assert_eq!(rig.poll("other/notes").await.outcome, Outcome::Ok);
+}
