@@ -8,8 +8,8 @@ use weir_sdk::{
 use crate::config::{Config, CursorKey, OrderKey, PacingKeys, SCHEMA};
 use crate::endpoint::{Endpoint, Paging, misconfigured};
 
-/// What a full page holds where one answer holds everything: no answer is as large, so none looks cut.
-const UNPAGED: u32 = 1_000_000;
+/// What a full page holds where one answer holds everything: the most that a page may hold, so that none looks cut.
+const UNPAGED: u32 = 100_000;
 
 /// Describes the connector, and with a config the streams of that connection.
 pub(crate) fn describe(config: Option<&Config>) -> Result<Descriptor, Fault> {

@@ -129,11 +129,15 @@ fn case_163_load_call_and_drop_for_ever_in_the_same_memory() {
         connector.partitions("orders", "{}").unwrap().unwrap();
     };
     (0..100).for_each(|_| round());
-    let before = resident_kib();
-    (0..1000).for_each(|_| round());
-    let grown = resident_kib().saturating_sub(before);
-    // Other tests run beside this one; a leak of one connector's code each round would be 50 MiB.
-    assert!(grown < 24 << 10, "{grown} KiB");
+    let grown = || {
+        let before = resident_kib();
+        (0..1000).for_each(|_| round());
+        resident_kib().saturating_sub(before)
+    };
+    // Other tests may run beside this one, and grow for a moment; a leak of one connector's code each round would be
+    // 50 MiB every time.
+    let least = (0..3).map(|_| grown()).min().unwrap();
+    assert!(least < 24 << 10, "{least} KiB");
     assert_eq!(runtime.cache_stats().compiled, 1);
 }
 
