@@ -103,9 +103,13 @@ pub fn from_status(response: &Response) -> Fault {
         // A captive portal answers 511: the network speaks, not the vendor.
         501 | 505 | 506 | 508 | 510 => fault(Class::Permanent),
         500..=599 => fault(Class::Temporary),
+        // RFC 9110, section 15.5.14: too large for now, if it says until when.
+        413 if response.header("retry-after").is_some() => fault(Class::Temporary),
         400 | 402..=407 | 411..=418 | 421 | 422 | 424 | 426 | 428 | 431 | 451 => {
             fault(Class::Permanent)
         }
+        // Nobody asked whether it had changed: a cache in between answers for somebody else.
+        304 => fault(Class::Temporary),
         // A redirect that the host did not follow: it says why in its own words.
         300..=399 => fault(Class::Permanent),
         _ => fault(Class::Unknown),

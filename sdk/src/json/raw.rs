@@ -23,6 +23,7 @@ impl<'a> Raw<'a> {
         match self.0.bytes().next() {
             Some(b'{') => "an object",
             Some(b'[') => "an array",
+            Some(b'"') if self.0 == "\"\"" => "an empty string",
             Some(b'"') => "a string",
             Some(b't' | b'f') => "a boolean",
             Some(b'n') => "null",

@@ -26,7 +26,7 @@ pub(super) enum Cut {
         /// The fault came at the walk's first call: it is the unit's position that is lost, not a page token.
         at_first_call: bool,
         now: Timestamp,
-        /// Never earlier than this: the vendor's latency says what it can bear.
+        /// Never earlier than this: the vendor's own wait, or what its latency says that it can bear.
         not_before: Timestamp,
         /// Where a decision names no time.
         backoff: Timestamp,
@@ -86,10 +86,12 @@ impl Poll<'_> {
             .budgets
             .extend(self.tell(&fault, &decision, &alerts, wait));
         let pressure = if self.stream.settings.unpublished_limits {
-            i64::try_from(self.state.miad.interval).unwrap_or(i64::MAX)
+            self.state.miad.interval
         } else {
             0
         };
+        // Whatever the fault is: a vendor that asked for a wait gets it.
+        let asked = wait.map_or(0, |wait| wait.ms);
         let backoff = self
             .stream
             .backoff
@@ -100,7 +102,7 @@ impl Poll<'_> {
             decision,
             history,
             now,
-            not_before: now.saturating_add(pressure),
+            not_before: now.saturating_add_unsigned(pressure.max(asked)),
             backoff: now.saturating_add(i64::try_from(backoff).unwrap_or(i64::MAX)),
         })
     }
