@@ -46,6 +46,8 @@ pub async fn ask(
                 io::ErrorKind::NotFound
                     | io::ErrorKind::NotADirectory
                     | io::ErrorKind::ConnectionRefused
+                    // The path is too long for a socket: no host listens there, and one that runs holds the store.
+                    | io::ErrorKind::InvalidInput
             ) =>
         {
             return Err(Unreachable::NotRunning);
