@@ -1,5 +1,6 @@
 //! A whole host against the simulated vendors, under a clock that the test turns: minutes of ties, lag, late edits,
 //! deletions, quotas, faults and crashes, judged by the vendors' own ledgers.
+#![allow(clippy::expect_used)]
 
 mod support;
 
