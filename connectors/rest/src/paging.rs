@@ -327,7 +327,14 @@ fn by_time_alone(
             _ => Onward::to(at(last)),
         };
     }
-    if before != last.as_ref() {
+    let one_stamp = page.time_field.is_some_and(|field| {
+        let mut stamps = page.listing.iter().flat_map(|listing| listing.rows());
+        let first = stamps.next().and_then(|row| row.get(field));
+        let last = page.listing.and_then(Listing::last);
+        first.map(Raw::json) == last.and_then(|row| row.get(field)).map(Raw::json)
+    });
+    // A full page of one stamp would only come again.
+    if before != last.as_ref() && !(full && one_stamp) {
         return Onward::to(at(last));
     }
     if !full {
