@@ -1,6 +1,7 @@
 //! The measured weir: one configuration with a data directory and an output of its own.
 
-use std::fs::{self, File};
+use std::fs::{self, DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -48,7 +49,8 @@ impl<'a> Weir<'a> {
     ) -> anyhow::Result<Self> {
         let weir = Weir::new(product, dir, origin, page_size)?;
         let (from, to) = (like.cache(), weir.cache());
-        fs::create_dir_all(&to)?;
+        // Nobody else may write what is run as it is; weir insists on that.
+        DirBuilder::new().mode(0o700).create(&to)?;
         let compiled = fs::read_dir(&from).with_context(|| from.display().to_string())?;
         for file in compiled {
             let file = file?;
