@@ -122,6 +122,55 @@ fn a_connection_that_ends_before_the_answer_is_temporary() {
 }
 
 #[test]
+fn an_answer_that_holds_nothing_is_no_empty_list() {
+    let poll = between_good_ones(|_| answer(200, &[JSON], ""));
+    assert_eq!(poll["calls"], 1, "{poll}");
+}
+
+#[test]
+fn json_as_deep_as_a_well_costs_one_poll() {
+    for (open, close) in [("[", "]"), (r#"{"a":"#, "}")] {
+        let poll = between_good_ones(move |_| {
+            let (open, close) = (open.repeat(200_000), close.repeat(200_000));
+            json(format!(
+                r#"{{"orders":[{{"id":9,"deep":{open}1{close}}}]}}"#
+            ))
+        });
+        assert_eq!(poll["calls"], 1, "{poll}");
+    }
+}
+
+#[test]
+fn an_answer_of_the_old_protocol_is_read() {
+    let vendor = Vendor::new(|_| raw(format!("HTTP/1.0 200 OK\r\n\r\n{}", orders(2))));
+    let place = place(&vendor);
+    let (report, exit) = place.sync(&[]);
+    assert_eq!(exit, 0, "{report}");
+    assert_eq!(place.keys("acme"), first_revisions(2));
+}
+
+#[test]
+fn a_connection_that_the_vendor_closes_between_two_polls_is_no_fault() {
+    // It does not say that it will, as the balancers before many vendors do not.
+    let vendor = Vendor::new(|_| {
+        let body = orders(2);
+        raw(format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    });
+    let place = place(&vendor);
+    let running = place.start(&["run"]);
+    until("it has polled some times", || {
+        (vendor.count("/acme") >= 8).then_some(())
+    });
+    assert_eq!(running.stop().code(), 0);
+    for poll in place.polls("acme") {
+        assert_eq!(poll["outcome"], "ok", "{poll}");
+    }
+}
+
+#[test]
 fn a_redirect_without_end_is_given_up() {
     let poll = between_good_ones(|_| answer(302, &[("location", "/acme/orders?again")], ""));
     is(&poll, "temporary", "redirect");
@@ -269,6 +318,17 @@ fn case_153_a_body_of_a_gigabyte_ends_at_the_limit() {
         says(&poll, "larger than 16777216 bytes");
         assert!(peak < 150, "{peak} MiB");
     }
+}
+
+#[test]
+fn a_head_of_a_gigabyte_ends_at_a_limit_too() {
+    let line = format!("x-filler: {}\r\n", "a".repeat(1_000));
+    let (poll, peak) = with_a_huge_body(move || {
+        let beginning = b"HTTP/1.1 200 OK\r\n".to_vec();
+        flood(beginning, line.clone().into_bytes(), 1 << 20)
+    });
+    is(&poll, "temporary", "broken");
+    assert!(peak < 150, "{peak} MiB");
 }
 
 #[test]

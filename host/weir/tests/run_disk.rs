@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use run_support::vendor::{Vendor, json, orders, orders_with};
 use run_support::*;
-use rustix::process::{Resource, Rlimit, prlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 
 /// A host whose files can be stopped from growing by [`full`].
 fn start(place: &Place, args: &[&str]) -> Running {
@@ -175,6 +175,32 @@ fn a_line_that_the_full_disk_cut_is_mended() {
     });
     assert_eq!(running.stop().code(), 0);
     assert_eq!(place.keys("acme"), first_revisions(all + 3));
+}
+
+#[test]
+fn a_host_without_a_free_file_handle_recovers() {
+    let vendor = Vendor::new(|_| json(orders(2)));
+    let place = Place::new(&format!(
+        "{}{FILES}",
+        connection("acme", &vendor.origin(), "")
+    ));
+    let mut running = start(&place, &["run"]);
+    place.until_delivered("acme", 2);
+    let pid = running.pid();
+    let handles = |limit| {
+        let limit = Rlimit {
+            current: limit,
+            maximum: getrlimit(Resource::Nofile).maximum,
+        };
+        prlimit(Some(pid), Resource::Nofile, limit).unwrap();
+    };
+    handles(Some(3));
+    running.until_said("the poll ended in a fault");
+    vendor.script(|_| json(orders(4)));
+    handles(Some(1_024));
+    place.until_delivered("acme", 4);
+    assert_eq!(running.stop().code(), 0);
+    assert_eq!(place.keys("acme"), first_revisions(4));
 }
 
 #[test]

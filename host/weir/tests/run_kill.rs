@@ -3,8 +3,7 @@
 
 mod run_support;
 
-use std::fs::File;
-use std::io::BufReader;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,7 +24,9 @@ fn seed() -> u64 {
     seed.map_or(20_310_304, |seed| seed.parse().unwrap())
 }
 
-const KILLS: usize = 15;
+const KILLS: usize = 16;
+/// Small files, so that a kill often comes around a rotation.
+const ROTATED: &str = "\n[sink.rotated]\ntype = \"file\"\npath = \"rotated/{connection}.ndjson\"\nrotate = { size = \"8KiB\" }\n";
 
 /// The demo's vendors, with records that are not late for as long as in the demo: the test waits for them.
 fn vendors() -> Server {
@@ -38,24 +39,57 @@ fn vendors() -> Server {
     Server::start(Stage::new(demo_spec(seed()).into_iter().map(prompt))).unwrap()
 }
 
-fn judged(place: &Place, server: &Server) -> Verdict {
-    let mut judge = Judge::new(demo_judge(0));
-    for unit in ["shop", "desk", "wms"] {
-        if let Ok(file) = File::open(place.path(&format!("out/{unit}.ndjson"))) {
-            judge.read(BufReader::new(file)).unwrap();
+/// What each of the two sinks has got, judged.
+fn judged(place: &Place, server: &Server) -> [Verdict; 2] {
+    let ledger = server.ledger();
+    ["out", "rotated"].map(|sink| {
+        let mut judge = Judge::new(demo_judge(0));
+        for unit in ["shop", "desk", "wms"] {
+            for file in files(&place.path(sink), unit) {
+                let text = std::fs::read_to_string(file).unwrap_or_default();
+                lines(&text).into_iter().for_each(|line| judge.take(line));
+            }
         }
+        judge.verdict(&ledger)
+    })
+}
+
+/// `shop.2031-03-04.1.ndjson`, `shop.2031-03-04.2.ndjson`, ..., `shop.ndjson`
+fn files(dir: &Path, unit: &str) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let Some(middle) = name
+            .strip_prefix(unit)
+            .and_then(|rest| rest.strip_suffix(".ndjson"))
+        else {
+            continue;
+        };
+        let order = match middle
+            .strip_prefix('.')
+            .and_then(|middle| middle.split_once('.'))
+        {
+            Some((day, number)) => (day.to_owned(), number.parse().unwrap()),
+            None => ("later".to_owned(), 0_u64),
+        };
+        files.push((order, path));
     }
-    judge.verdict(&server.ledger())
+    files.sort();
+    files.into_iter().map(|(_, path)| path).collect()
 }
 
 #[test]
 fn a_storm_of_kills_loses_nothing_and_doubles_nothing() {
     let server = vendors();
-    let config = format!("{}{FILES}", demo_config(&server.origin()));
+    let config = format!("{}{FILES}{ROTATED}", demo_config(&server.origin()));
     let place = Place::new(&config).env(DEMO_TOKEN_VARIABLE, DEMO_TOKEN);
     let mut dice = StdRng::seed_from_u64(seed());
-    for _ in 0..KILLS {
-        let running = place.start(&["run"]);
+    for round in 0..KILLS {
+        let running = match round % 4 {
+            3 => place.start(&["sync", "--full"]),
+            _ => place.start(&["run"]),
+        };
         // A debug build under load needs the first part of it to start at all.
         std::thread::sleep(Duration::from_millis(dice.random_range(5..400)));
         running.kill();
@@ -73,20 +107,20 @@ fn a_storm_of_kills_loses_nothing_and_doubles_nothing() {
     // Whatever was written before it is visible by then, and polled a few seconds later at the latest.
     within(Duration::from_secs(120), "everything is delivered", || {
         assert!(!running.is_gone(), "{}", running.log());
-        let mut judge = Judge::new(demo_judge(0));
-        for unit in ["shop", "desk", "wms"] {
-            let text = std::fs::read_to_string(place.path(&format!("out/{unit}.ndjson"))).ok()?;
-            lines(&text).into_iter().for_each(|line| judge.take(line));
-        }
-        let whole = judge.verdict(&server.ledger()).lost() == 0;
+        let whole = judged(&place, &server)
+            .iter()
+            .all(|verdict| verdict.lost() == 0);
         (whole && frozen.elapsed() > Duration::from_secs(4)).then_some(())
     });
     let ended = running.stop();
     assert_eq!(ended.code(), 0, "{ended:?}");
 
-    let verdict = judged(&place, &server);
-    assert!(verdict.is_clean(), "{verdict:#?}");
-    assert!(verdict.visible() > 500, "{}", verdict.visible());
+    for verdict in judged(&place, &server) {
+        assert!(verdict.is_clean(), "{verdict:#?}");
+        assert!(verdict.visible() > 500, "{}", verdict.visible());
+    }
+    let rotated = ["shop", "desk", "wms"].map(|unit| files(&place.path("rotated"), unit).len());
+    assert!(rotated.iter().sum::<usize>() > 6, "{rotated:?}");
     let (status, _) = place.json(&["status"]);
     assert_eq!(status["outbox"]["entries"], 0, "{status}");
 }

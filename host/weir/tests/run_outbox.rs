@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use run_support::vendor::{Vendor, json, orders_with};
+use run_support::vendor::{Vendor, json, orders, orders_with};
 use run_support::*;
 
 /// Twenty more records of a kilobyte each with every call, as long as it is asked.
@@ -85,4 +85,59 @@ fn a_sync_says_what_waits_and_a_later_one_delivers_it() {
     let (report, exit) = place.sync(&[]);
     assert_eq!(exit, 0, "{report}");
     assert_eq!(place.keys("acme"), first_revisions(40));
+}
+
+#[test]
+fn a_host_ends_although_its_sink_takes_nothing_and_the_next_one_delivers() {
+    let vendor = Vendor::new(|_| json(orders(3)));
+    let place = Place::new(&format!(
+        "{}{FILES}",
+        connection("acme", &vendor.origin(), "")
+    ));
+    fs::write(place.path("out"), "").unwrap();
+    let mut running = place.start(&["run"]);
+    running.until_said("nothing is delivered");
+    running.signal(rustix::process::Signal::TERM);
+    // Ten seconds for the sink, and what a busy machine needs besides.
+    let ended = running.end_within(Duration::from_secs(30));
+    assert_eq!(ended.code(), 0, "{ended:?}");
+    assert!(
+        ended.err.contains("not everything was delivered")
+            || ended.err.contains("not acknowledged"),
+        "{ended:?}"
+    );
+    fs::remove_file(place.path("out")).unwrap();
+    let (report, exit) = place.sync(&[]);
+    assert_eq!(exit, 0, "{report}");
+    assert_eq!(place.keys("acme"), first_revisions(3));
+}
+
+#[test]
+fn a_sink_that_takes_nothing_does_not_hold_up_another() {
+    let vendor = Vendor::new(|_| json(orders(3)));
+    let place = Place::new(&format!(
+        "{}{FILES}\n[sink.second]\ntype = \"file\"\npath = \"second/{{connection}}.ndjson\"\n",
+        connection("acme", &vendor.origin(), "")
+    ));
+    fs::write(place.path("out"), "").unwrap();
+    let mut running = place.start(&["run"]);
+    running.until_said("nothing is delivered");
+    let second =
+        || lines(&fs::read_to_string(place.path("second/acme.ndjson")).unwrap_or_default());
+    until("the second sink has all", || {
+        (second().len() == 3).then_some(())
+    });
+    let (status, _) = place.json(&["status"]);
+    assert_eq!(
+        status["outbox"]["entries"], 3,
+        "kept for the first sink: {status}"
+    );
+    fs::remove_file(place.path("out")).unwrap();
+    within(Duration::from_secs(90), "the first sink has all", || {
+        (place.keys("acme").len() == 3).then_some(())
+    });
+    assert_eq!(running.stop().code(), 0);
+    assert_eq!(keys(&second()), first_revisions(3));
+    let (status, _) = place.json(&["status"]);
+    assert_eq!(status["outbox"]["entries"], 0, "{status}");
 }

@@ -100,3 +100,58 @@ fn a_verb_whose_reader_goes_away_ends_quietly() {
         assert_eq!(ended.err, "", "{args:?}");
     }
 }
+
+#[test]
+fn a_log_that_nobody_reads_any_more_ends_nothing() {
+    let vendor = Vendor::new(|_| json(orders(1)));
+    let place = Place::new(&format!(
+        "{}{FILES}",
+        connection("acme", &vendor.origin(), "")
+    ));
+    for level in ["trace", "warn"] {
+        let mut command = place.weir(&["run", "--log-level", level]);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        command.stderr(writer);
+        let mut running = Running::new(command);
+        until("it polls on", || {
+            let done = running.is_gone() || vendor.count("/acme") >= 6;
+            done.then_some(())
+        });
+        assert!(!running.is_gone());
+        // Faults are logged from the store's thread and from others.
+        vendor.script(|_| json("no JSON"));
+        let calls = vendor.count("/acme");
+        until("it tries again", || {
+            (vendor.count("/acme") >= calls + 3).then_some(())
+        });
+        vendor.script(|_| json(orders(2)));
+        place.until_delivered("acme", 2);
+        assert_eq!(running.stop().code(), 0);
+    }
+    assert_eq!(place.keys("acme"), first_revisions(2));
+}
+
+#[test]
+fn a_reader_that_never_reads_does_not_keep_the_host_from_ending() {
+    let (count, text) = (4_000, "x".repeat(200));
+    let vendor = Vendor::new(move |_| json(orders_with(1..=count, &text)));
+    let place = Place::new(&connection("acme", &vendor.origin(), ""));
+    let mut child = place.weir(&["run"]).spawn().unwrap();
+    let mut pipe = BufReader::new(child.stdout.take().unwrap());
+    let mut running = Running::of(child);
+    // The first line is out, and the pipe is full.
+    let mut first = String::new();
+    pipe.read_line(&mut first).unwrap();
+    running.until_said("weir runs");
+    running.signal(rustix::process::Signal::TERM);
+    // Ten seconds for the sink, and what a busy machine needs besides.
+    let ended = running.end_within(std::time::Duration::from_secs(30));
+    ended.unbroken();
+    drop(pipe);
+    let again = place.ask(&["sync"]);
+    assert_eq!(again.code(), 0, "{}", again.err);
+    let mut all: BTreeSet<String> = keys(&lines(&again.out)).into_iter().collect();
+    all.extend(keys(&lines(&first)));
+    assert_eq!(all, first_revisions(count).into_iter().collect());
+}

@@ -212,3 +212,48 @@ fn a_socket_that_a_killed_host_left_behind_is_no_obstacle() {
     assert_eq!(running.stop().code(), 0);
     assert_eq!(place.keys("acme"), first_revisions(2));
 }
+
+#[test]
+fn a_data_directory_with_a_long_path_has_a_socket_like_any_other() {
+    let vendor = Vendor::new(|_| json(orders(2)));
+    let data = ["deep"; 40].join("/");
+    let place = Place::new(&format!(
+        "[host]\ndata = \"{data}\"\n{}{FILES}",
+        connection("acme", &vendor.origin(), "")
+    ));
+    assert_eq!(place.sync(&[]).1, 0, "without a host");
+    let mut running = place.start(&["run"]);
+    running.until_said("weir runs");
+    until("the host answers", || {
+        place.json(&["status"]).0["running"].is_u64().then_some(())
+    });
+    assert_eq!(place.sync(&["acme"]).1, 0);
+    let second = place.ask(&["run"]);
+    assert!(second.err.contains("already runs"), "{second:?}");
+    let ended = running.stop();
+    assert_eq!(ended.code(), 0, "{ended:?}");
+    assert!(!ended.err.contains("ERROR"), "{ended:?}");
+    assert_eq!(place.keys("acme"), first_revisions(2));
+}
+
+#[test]
+fn many_who_ask_at_once_are_all_answered() {
+    let vendor = Vendor::new(|_| json(orders(2)));
+    let place = place(&vendor);
+    let mut running = place.start(&["run"]);
+    running.until_said("weir runs");
+    let asked: Vec<Running> = (0..24)
+        .map(|number| match number % 3 {
+            0 => place.start(&["sync", "acme", "--json"]),
+            1 => place.start(&["status", "--json"]),
+            _ => place.start(&["polls", "--json"]),
+        })
+        .collect();
+    for asked in asked {
+        let ended = asked.end();
+        assert_eq!(ended.code(), 0, "{ended:?}");
+        serde_json::from_str::<Value>(&ended.out).unwrap();
+    }
+    assert_eq!(vendor.most_at_once(), 1);
+    assert_eq!(running.stop().code(), 0);
+}

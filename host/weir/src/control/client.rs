@@ -6,7 +6,8 @@ use std::path::Path;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
-use super::{Line, Reply, Request, Said, socket_path};
+use super::address::Address;
+use super::{Line, Reply, Request, Said};
 
 /// Why a running host gave no reply.
 #[derive(Debug, thiserror::Error)]
@@ -36,17 +37,16 @@ pub async fn ask(
     request: &Request,
     mut progress: impl FnMut(Said),
 ) -> Result<Reply, Unreachable> {
-    let stream = match UnixStream::connect(socket_path(data)).await {
+    let stream = match connect(data).await {
         Ok(stream) => stream,
-        // A socket file without a listener is what a killed host leaves behind. What is no directory holds none; whoever
-        // opens it next says so.
+        // A socket file without a listener is what a killed host leaves behind. What is no directory holds no socket, and
+        // none can be made at a path that is too long.
         Err(error)
             if matches!(
                 error.kind(),
                 io::ErrorKind::NotFound
                     | io::ErrorKind::NotADirectory
                     | io::ErrorKind::ConnectionRefused
-                    // The path is too long for a socket: no host listens there, and one that runs holds the store.
                     | io::ErrorKind::InvalidInput
             ) =>
         {
@@ -71,5 +71,10 @@ pub async fn ask(
 
 /// Does a host listen here?
 pub async fn is_served(data: &Path) -> bool {
-    UnixStream::connect(socket_path(data)).await.is_ok()
+    connect(data).await.is_ok()
+}
+
+async fn connect(data: &Path) -> io::Result<UnixStream> {
+    let address = Address::of(data)?;
+    UnixStream::connect(address.path()).await
 }

@@ -8,6 +8,7 @@
 //! `{"said": {...}}` lines and then one `{"reply": {...}}` or `{"failed": "..."}`. A client that leaves takes its
 //! request back: nothing more is begun for it. The socket is readable and writable by its owner alone.
 
+mod address;
 mod client;
 mod server;
 

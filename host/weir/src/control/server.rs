@@ -11,7 +11,8 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::{Line, Request, Said, socket_path};
+use super::address::Address;
+use super::{Line, Request, Said};
 use crate::host::Host;
 use crate::verbs::Caller;
 
@@ -24,14 +25,15 @@ const LONGEST_REQUEST: u64 = 64 * 1024;
 /// # Errors
 /// When the socket can't be made or removed.
 pub async fn serve(host: Arc<Host>, data: &Path) -> io::Result<()> {
-    let path = socket_path(data);
-    match fs::remove_file(&path) {
+    let address = Address::of(data)?;
+    let path = address.path();
+    match fs::remove_file(path) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let listener = UnixListener::bind(&path)?;
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     loop {
         let stream = tokio::select! {
             accepted = listener.accept() => match accepted {
@@ -52,7 +54,7 @@ pub async fn serve(host: Arc<Host>, data: &Path) -> io::Result<()> {
             }
         });
     }
-    fs::remove_file(&path)
+    fs::remove_file(path)
 }
 
 async fn converse(host: Arc<Host>, stream: UnixStream) -> io::Result<()> {
