@@ -145,3 +145,28 @@ async fn a_limit_of_the_app_is_one_vendors() {
     assert_eq!(rig.poll("two/notes").await.outcome, Outcome::Waiting);
     assert_eq!(rig.poll("other/notes").await.outcome, Outcome::Ok);
 }
+
+/// A listing that joins tables shows a record twice, a little differently each time.
+#[tokio::test]
+async fn two_versions_on_one_page_are_not_two_changes_with_every_poll() {
+    let page = || {
+        Reply::ok(
+            r#"{"items":[{"id":7,"rev":3},{"id":1},{"id":7,"rev":4},
+                {"id":8,"at":"2031-03-04T09:00:00Z","rev":2},{"id":8,"at":"2031-03-04T08:00:00Z","rev":1}]}"#,
+        )
+    };
+    let script = Script::new([page(), page()]);
+    let rig = rig("updated_at = \"/at\"", &script).await;
+    assert_eq!(rig.poll("desk/notes").await.tally.new, 3);
+    assert_eq!(rig.poll("desk/notes").await.tally.changed, 0);
+    assert_eq!(rig.delivered(), ["1@1", "7@1", "8@1"]);
+    let texts: Vec<String> = rig
+        .lines()
+        .iter()
+        .map(|line| line.data.to_string())
+        .collect();
+    assert!(
+        texts[1].contains("\"rev\":4") && texts[2].contains("\"rev\":2"),
+        "{texts:?}"
+    );
+}

@@ -1,6 +1,7 @@
 //! From an answer to records that are ready for dedup: the connector's reading of it, the schema gate and the
 //! content hash. CPU work alone, so it runs on the wasm workers.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use weir_rules::canonical::Digester;
@@ -46,6 +47,26 @@ impl Prepared {
             truncated: self.page.truncated,
             poll_after: self.page.poll_after,
         }
+    }
+
+    /// What goes into the store. Of several versions of one record the newest counts, and of equally new ones the last:
+    /// all of them would come again as changes with every poll that shows the page.
+    pub(super) fn into_records(mut self) -> Vec<PreparedRecord> {
+        let mut newest: HashMap<&str, usize> = HashMap::with_capacity(self.records.len());
+        for (place, record) in self.records.iter().enumerate() {
+            let best = newest.entry(&record.id).or_insert(place);
+            let known = self.records.get(*best).and_then(|best| best.updated_at);
+            if record.updated_at >= known {
+                *best = place;
+            }
+        }
+        if newest.len() < self.records.len() {
+            let kept: HashSet<usize> = newest.into_values().collect();
+            let mut place = 0..;
+            self.records
+                .retain(|_| place.next().is_some_and(|place| kept.contains(&place)));
+        }
+        self.records
     }
 }
 

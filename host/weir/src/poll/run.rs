@@ -245,7 +245,7 @@ impl<'a> Poll<'a> {
                 let faults = &mut self.state.faults.counts;
                 faults.retain(|class, _| *class == Class::PositionLost);
                 self.state.faults.refreshed = false;
-                baggage.records = prepared.records;
+                baggage.records = prepared.into_records();
                 baggage.validators.extend(validator);
                 Ok(None)
             }
