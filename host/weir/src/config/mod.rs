@@ -27,7 +27,7 @@ mod tests;
 mod units;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
@@ -94,6 +94,9 @@ pub fn load_with(
     parse(path, &text, env)
 }
 
+/// More mistakes than these are not listed: one at the top of a long file may make one of every line.
+const SYNTAX_ERRORS: usize = 20;
+
 fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, ConfigErrors> {
     let mut report = Report::new(path, text, env);
     let (document, syntax) = DeTable::parse_recoverable(text);
@@ -101,6 +104,7 @@ fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, ConfigErrors> 
         return Err(ConfigErrors(
             syntax
                 .iter()
+                .take(SYNTAX_ERRORS)
                 .map(|error| syntax_error(error, text, &report))
                 .collect(),
         ));
@@ -124,6 +128,7 @@ fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, ConfigErrors> 
         "example: [sink.main]",
         SinkConfig::read,
     );
+    one_file_one_sink(&sinks, &mut report);
     if sinks.is_empty() {
         sinks.insert("stdout".to_owned(), SinkConfig::Stdout);
     }
@@ -140,6 +145,28 @@ fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, ConfigErrors> 
     } else {
         report.errors.sort_by_key(|error| error.line);
         Err(ConfigErrors(report.errors))
+    }
+}
+
+/// Two sinks that write the same files would write each record twice, and over each other's lines.
+fn one_file_one_sink(sinks: &BTreeMap<String, SinkConfig>, report: &mut Report<'_>) {
+    let mut taken: Vec<(PathBuf, &str)> = Vec::new();
+    for (name, sink) in sinks {
+        let SinkConfig::File { path, .. } = sink else {
+            continue;
+        };
+        let path: PathBuf = path.components().collect();
+        match taken.iter().find(|(other, _)| *other == path) {
+            Some((_, first)) => report.errors.push(ConfigError {
+                file: report.source.file.clone(),
+                line: None,
+                key: format!("sink.{name}.path"),
+                value: None,
+                problem: format!("is the path of sink.{first} as well"),
+                help: "give each sink files of its own, or leave one of the two out".to_owned(),
+            }),
+            None => taken.push((path, name)),
+        }
     }
 }
 

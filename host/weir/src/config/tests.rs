@@ -377,6 +377,10 @@ fn names_types_and_templates_are_checked() {
             "[sink.a]\ntype = \"file\"\npath = \"a}\"",
             "has a brace without its other half",
         ),
+        (
+            "[sink.a]\ntype = \"file\"\npath = \"x/{stream}\"\n[sink.b]\ntype = \"file\"\npath = \"./x/{stream}\"",
+            "sink.b.path: is the path of sink.a as well",
+        ),
         ("[sink.a]\ntype = \"stdout\"\npath = \"x\"", "sink.a.path"),
         (
             "[host]\nmax_body = \"1GiB\"",
