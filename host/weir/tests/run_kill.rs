@@ -130,7 +130,7 @@ fn case_145_a_first_start_that_is_killed_at_any_instant_can_be_repeated() {
     let vendor = Vendor::new(|_| json(orders(3)));
     let config = format!("{}{FILES}", connection("acme", &vendor.origin(), ""));
     let mut dice = StdRng::seed_from_u64(seed());
-    for round in 0..24 {
+    for round in 0..16 {
         let place = Place::new(&config);
         let running = place.start(&["run"]);
         until("the data directory is there", || {

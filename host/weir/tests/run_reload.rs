@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
 
-use run_support::vendor::{Vendor, json, orders};
+use run_support::vendor::{Asked, Door, Vendor, json, orders};
 use run_support::*;
 use serde_json::Value;
 
@@ -207,4 +207,59 @@ fn a_directory_that_goes_away_and_comes_back_is_noticed() {
     });
     assert_eq!(running.stop().code(), 0);
     assert_eq!(place.keys("acme"), first_revisions(2));
+}
+
+#[test]
+fn case_165_a_poll_in_flight_ends_on_the_version_that_it_began_with() {
+    let held_back = |count| {
+        let door = Door::default();
+        let held = door.clone();
+        let script = move |_: &Asked| held.behind(json(orders(count)));
+        (door, script)
+    };
+    let (door, script) = held_back(2);
+    let vendor = Vendor::new(script);
+    let place = Place::new(&format!(
+        "{}{FILES}",
+        connection("acme", &vendor.origin(), "")
+    ));
+    let file = place.connectors().join("rest.wasm");
+    let mut running = place.start(&["run"]);
+    let until_in_flight = |calls| {
+        until("a call is in flight", || {
+            (vendor.count("/acme") == calls).then_some(())
+        });
+    };
+
+    // It is deleted meanwhile.
+    until_in_flight(1);
+    fs::remove_file(&file).unwrap();
+    running.until_said("connector removed");
+    door.open();
+    place.until_delivered("acme", 2);
+    until("the poll has ended", || {
+        let (status, _) = place.json(&["status"]);
+        (status["totals"]["polling"] == 0).then_some(())
+    });
+    assert_eq!(vendor.count("/acme"), 1);
+
+    // It is replaced meanwhile.
+    let (door, script) = held_back(3);
+    vendor.script(script);
+    fs::write(&file, rest()).unwrap();
+    until_in_flight(2);
+    fs::write(&file, rest_with_a_mark(1)).unwrap();
+    until("it is replaced", || {
+        (running.log().matches("connector loaded").count() == 2).then_some(())
+    });
+    door.open();
+    place.until_delivered("acme", 3);
+    until("the next poll is made", || {
+        (vendor.count("/acme") > 2).then_some(())
+    });
+    assert_eq!(running.stop().code(), 0);
+    assert_eq!(place.keys("acme"), first_revisions(3));
+    for poll in place.polls("acme") {
+        assert_eq!(poll["outcome"], "ok", "{poll}");
+    }
 }

@@ -6,7 +6,7 @@ mod run_support;
 
 use std::time::Duration;
 
-use run_support::vendor::{Door, Vendor, json, orders, silence};
+use run_support::vendor::{Door, Vendor, answer, json, orders, silence};
 use run_support::*;
 use rustix::process::Signal;
 
@@ -149,4 +149,49 @@ fn a_host_without_anything_to_do_ends_too() {
     let ended = running.stop();
     assert_eq!(ended.code(), 0, "{ended:?}");
     assert!(!place.data().join("weir.sock").exists());
+}
+
+#[test]
+fn case_009_a_long_wait_holds_up_neither_others_nor_the_end_and_outlives_it() {
+    let vendor = Vendor::new(|asked| match asked.target.starts_with("/tired") {
+        true => answer(503, &[("retry-after", "3600")], "come back later"),
+        false => json(orders(2)),
+    });
+    let place = Place::new(&format!(
+        "{}{}{FILES}",
+        connection("tired", &vendor.origin(), ""),
+        connection("acme", &vendor.origin(), ""),
+    ));
+    let in_an_hour = |place: &Place| {
+        let (status, _) = place.json(&["status"]);
+        let units = status["units"].as_array().unwrap();
+        let tired = units
+            .iter()
+            .find(|unit| unit["unit"] == "tired/orders")
+            .unwrap();
+        let wait = tired["due"].as_i64()? - status["now"].as_i64()?;
+        (3_000_000..=4_000_000).contains(&wait).then_some(())
+    };
+    for start in 1..=3 {
+        let mut running = place.start(&["run"]);
+        until("it waits", || in_an_hour(&place));
+        let calls = vendor.count("/acme");
+        until("the other goes on", || {
+            (vendor.count("/acme") > calls + 2).then_some(())
+        });
+        match start {
+            // Killed, ended in good order, and ended again.
+            1 => running.kill(),
+            _ => {
+                running.signal(Signal::TERM);
+                running.until_said(STOPPING);
+                assert_eq!(running.end_within(Duration::from_secs(20)).code(), 0);
+            }
+        }
+    }
+    assert_eq!(vendor.count("/tired"), 1);
+    // Nobody's question makes it early either.
+    place.sync(&[]);
+    assert_eq!(vendor.count("/tired"), 1);
+    assert_eq!(place.keys("acme"), first_revisions(2));
 }

@@ -7,11 +7,12 @@ use run_support::vendor::{Door, Vendor, json, orders};
 use run_support::*;
 use serde_json::Value;
 
-const READ_ONLY: [&[&str]; 6] = [
+const READ_ONLY: [&[&str]; 7] = [
     &["status"],
     &["records"],
     &["records", "acme/orders"],
     &["polls"],
+    &["gaps"],
     &["connectors"],
     &["connectors", "rest"],
 ];

@@ -129,6 +129,7 @@ fn a_page_lands_whole() {
         next: vec!["page 2".into()],
         cursor: None,
         walk,
+        poll_after: None,
     };
     let budget = BudgetKey {
         who: "connection:acme".into(),

@@ -131,7 +131,7 @@ impl Place {
 
     /// Processes are started as a user to whom permissions apply; the superuser may do anything. What is in the
     /// directory so far becomes that user's.
-    pub fn as_plain_user(mut self) -> Place {
+    pub fn for_a_plain_user(mut self) -> Place {
         const NOBODY: u32 = 65_534;
         if rustix::process::geteuid().is_root() {
             let own = |path: &Path| std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY));

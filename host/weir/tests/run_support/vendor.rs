@@ -234,10 +234,6 @@ impl Door {
         self.state.1.notify_all();
     }
 
-    pub fn shut(&self) {
-        *lock(&self.state.0) = false;
-    }
-
     /// Does this when the door is open.
     pub fn behind(&self, act: Act) -> Act {
         let door = self.clone();
