@@ -15,7 +15,9 @@ use tokio::time::timeout;
 use weir_tests::demo::{DEMO_TOKEN, DEMO_TOKEN_VARIABLE};
 
 /// How long a question to the host may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a sync waits for vendors.
+const SYNC_WAIT: &str = "3s";
 
 /// Where a host's binary and files are.
 pub(super) struct Place {
@@ -116,11 +118,9 @@ impl<'a> Host<'a> {
         self.ask(&["status", "--json"]).await
     }
 
-    /// `weir polls`, newest first; none while it can't answer.
-    pub(super) async fn polls(&self, limit: usize) -> Option<Vec<Poll>> {
-        let limit = limit.to_string();
-        let polls: Polls = self.ask(&["polls", "--json", "--limit", &limit]).await?;
-        Some(polls.polls)
+    /// `weir sync`, answered by this host: every unit is polled now. None while it can't answer.
+    pub(super) async fn sync(&self) -> Option<Synced> {
+        self.ask(&["sync", "--json", "--wait", SYNC_WAIT]).await
     }
 
     async fn ask<T: DeserializeOwned>(&self, verb: &[&str]) -> Option<T> {
@@ -138,7 +138,6 @@ impl<'a> Host<'a> {
 pub(super) struct Status {
     pub(super) now: i64,
     pub(super) units: Vec<Unit>,
-    pub(super) outbox: Outbox,
 }
 
 #[derive(Debug, Deserialize)]
@@ -157,37 +156,21 @@ pub(super) struct Parked {
     pub(super) message: String,
 }
 
+/// What the demo reads of `weir sync --json`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Outbox {
-    pub(super) entries: u64,
+pub(super) struct Synced {
+    pub(super) units: Vec<UnitSync>,
+    pub(super) delivered: bool,
 }
 
-#[derive(Deserialize)]
-struct Polls {
-    polls: Vec<Poll>,
-}
-
-/// What the demo reads of `weir polls --json`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Poll {
-    key: Key,
-    pub(super) started: i64,
+pub(super) struct UnitSync {
+    pub(super) unit: String,
     outcome: String,
 }
 
-#[derive(Debug, Deserialize)]
-struct Key {
-    connection: String,
-    stream: String,
-}
-
-impl Poll {
-    /// `connection/stream`
-    pub(super) fn unit(&self) -> String {
-        format!("{}/{}", self.key.connection, self.key.stream)
-    }
-
-    /// It brought the unit up to date.
+impl UnitSync {
+    /// It is up to date.
     pub(super) fn is_good(&self) -> bool {
         matches!(self.outcome.as_str(), "ok" | "not-modified")
     }

@@ -1,8 +1,10 @@
 //! The run itself: start, kill, start again, let it drain, stop, judge.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,7 +17,7 @@ use weir_tests::server::{Server, Stage};
 use weir_tests::time::wall;
 use weir_tests::vendor::Vendor;
 
-use super::host::{Host, Place, Poll};
+use super::host::{Host, Place, Synced};
 use super::report::Report;
 use super::view::{Line, Tail, View};
 use crate::product::Product;
@@ -32,8 +34,8 @@ const DRAIN_AT_MOST: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(30);
 /// How long the kill waits for a call, so that it strikes in the middle of a poll.
 const AIM: Duration = Duration::from_secs(5);
-/// So many polls reach back far enough to see each unit's last ones.
-const POLLS: usize = 60;
+/// The first sync that goes well may end a walk that began before the last change; the second one has seen it.
+const WHOLE: u64 = 2;
 
 /// What is to be run.
 pub(super) struct Plan {
@@ -207,8 +209,8 @@ impl Show<'_> {
         Ok(())
     }
 
-    /// Waits until the host says of every unit that it has read it whole since the last change at the vendor, and
-    /// that everything is delivered. Whether that is true is for the judge to say.
+    /// Asks for syncs until the host says of every unit that it has read it whole since the last change at the vendor,
+    /// and that everything is delivered. Whether that is true is for the judge to say.
     async fn drained(&mut self, host: &mut Host<'_>, server: &Server) -> anyhow::Result<()> {
         let began = Instant::now();
         let versions = server.ledger().histories;
@@ -217,11 +219,22 @@ impl Show<'_> {
             .map(|version| version.visible_from)
             .max()
             .unwrap_or(0);
+        let mut read: BTreeMap<String, u64> = self
+            .lines
+            .iter()
+            .map(|line| (line.unit.clone(), 0))
+            .collect();
         while began.elapsed() < DRAIN_AT_MOST {
             host.check()?;
-            self.draw(host, "letting it drain").await;
-            if wall() > still && self.is_drained(host, still).await {
-                return Ok(());
+            if wall() <= still {
+                self.draw(host, "waiting for what was written last").await;
+            } else if let Some(synced) = self.sync(host).await {
+                for unit in synced.units.iter().filter(|unit| unit.is_good()) {
+                    *read.entry(unit.unit.clone()).or_default() += 1;
+                }
+                if synced.delivered && read.values().all(|times| *times >= WHOLE) {
+                    return Ok(());
+                }
             }
             sleep(TICK).await;
         }
@@ -230,21 +243,14 @@ impl Show<'_> {
         Ok(())
     }
 
-    async fn is_drained(&self, host: &Host<'_>, still: i64) -> bool {
-        let Some(polls) = host.polls(POLLS).await else {
-            return false;
-        };
-        // The first poll that goes well may end a walk that began before; the second one has read everything since.
-        let is_read = |line: &Line| {
-            let good =
-                |poll: &&Poll| poll.unit() == line.unit && poll.is_good() && poll.started > still;
-            polls.iter().filter(good).count() >= 2
-        };
-        self.lines.iter().all(is_read)
-            && host
-                .status()
-                .await
-                .is_some_and(|status| status.outbox.entries == 0)
+    async fn sync(&mut self, host: &Host<'_>) -> Option<Synced> {
+        let mut sync = pin!(host.sync());
+        loop {
+            tokio::select! {
+                synced = &mut sync => return synced,
+                () = sleep(TICK) => self.draw(host, "letting it drain: weir sync").await,
+            }
+        }
     }
 
     async fn draw(&mut self, host: &Host<'_>, phase: &str) {
