@@ -170,3 +170,34 @@ async fn two_versions_on_one_page_are_not_two_changes_with_every_poll() {
         "{texts:?}"
     );
 }
+
+#[tokio::test]
+async fn a_key_that_the_vendor_repeats_in_its_links_is_not_stored() {
+    let config = connection(
+        "desk",
+        "https://api.example.test/v1",
+        "paging = { style = \"link\" }",
+    )
+    .replace(
+        "connector = \"rest\"",
+        "connector = \"rest\"\nauth = { query = { name = \"api_key\", value = \"S3CR3T+9/f2\" } }",
+    );
+    let script = Script::by(|asked| match asked.url.contains("page=2") {
+        true => Reply::status(500, "{}"),
+        false => Reply::ok(r#"{"items":[{"id":1}]}"#)
+            .header("etag", "\"e1\"")
+            .header("link", &format!("<{}&page=2>; rel=\"next\"", asked.url)),
+    });
+    let rig = Rig::new(&config, script.clone()).await;
+    script.on(&rig.clock);
+    rig.poll("desk/notes").await;
+    rig.poll("desk/notes").await;
+    let asked = script.asked();
+    assert!(asked.len() >= 3);
+    for call in &asked {
+        assert_eq!(call.url.matches("api_key=").count(), 1, "{}", call.url);
+    }
+    let stored = format!("{:?}", rig.unit("desk/notes"));
+    assert!(stored.contains("page=2"), "the walk is stored: {stored}");
+    assert!(!stored.contains("S3CR3T"), "{stored}");
+}

@@ -3,10 +3,12 @@
 //! Made once, when the configuration or the connector changes; shared by all of its polls. A poll holds the one
 //! that it began with, connector included, so that nothing changes under it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use url::Url;
 use weir_rules::backoff::{self, Backoff};
 use weir_rules::canonical::Digester;
 use weir_rules::interval::{Interval, Strategy};
@@ -186,6 +188,38 @@ impl Connection {
             redactor,
             fingerprint,
         })
+    }
+
+    /// A step or cursor as it may be stored: some vendors repeat the key that they were sent in the links that they
+    /// give. Every call gets it anew.
+    pub(crate) fn unsigned(&self, json: String) -> String {
+        if matches!(self.redactor.mask(&json), Cow::Borrowed(_)) {
+            return json;
+        }
+        let Ok(mut value) = serde_json::from_str(&json) else {
+            return json;
+        };
+        self.unsign(&mut value);
+        value.to_string()
+    }
+
+    fn unsign(&self, value: &mut serde_json::Value) {
+        use serde_json::Value;
+        match value {
+            Value::String(text) => {
+                let Ok(url) = Url::parse(text) else { return };
+                let mut clean = url.clone();
+                for place in self.origins.values() {
+                    place.credential.strip(&mut clean);
+                }
+                if clean != url {
+                    *text = clean.into();
+                }
+            }
+            Value::Array(values) => values.iter_mut().for_each(|value| self.unsign(value)),
+            Value::Object(fields) => fields.values_mut().for_each(|value| self.unsign(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
     }
 
     /// Polls of it that may be in flight at once.

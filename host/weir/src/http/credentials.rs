@@ -127,7 +127,7 @@ impl Credential {
     }
 
     /// Takes this credential out of a URL that will be shown, stored or sent elsewhere.
-    pub(super) fn strip(&self, url: &mut Url) {
+    pub(crate) fn strip(&self, url: &mut Url) {
         if let Way::Query { name, .. } = &self.way {
             remove_query_parameter(url, name);
         }

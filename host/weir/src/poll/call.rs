@@ -284,7 +284,13 @@ impl Poll<'_> {
             })
             .await;
         match read {
-            Ok(Ok(Ok(prepared))) => Ok(prepared),
+            Ok(Ok(Ok(mut prepared))) => {
+                let page = &mut prepared.page;
+                for step in page.next.iter_mut().chain(&mut page.cursor) {
+                    *step = self.connection.unsigned(std::mem::take(step));
+                }
+                Ok(prepared)
+            }
             Ok(Ok(Err(fault))) => Err(self.masked(fault)),
             Ok(Err(error)) => Err(connector_fault(&error)),
             Err(gone) => Err(host_fault(gone.to_string())),
