@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::task::JoinSet;
 use weir_rules::model::{Reason, Timestamp};
 
 use crate::host::Host;
@@ -117,7 +118,9 @@ impl Scheduler {
 /// Runs polls as they fall due until the host stops, then waits for those in flight.
 pub async fn run(host: Arc<Host>) {
     let slots = Arc::new(Semaphore::new(host.config.host.concurrency));
-    let gauge = tokio::spawn(measure_outbox(host.clone()));
+    // Ends with this future, however that ends.
+    let mut gauge = JoinSet::new();
+    gauge.spawn(measure_outbox(host.clone()));
     while !host.stop.stopped() {
         start_turns(&host, &slots);
         let now = host.clock.monotonic();
@@ -134,7 +137,7 @@ pub async fn run(host: Arc<Host>) {
             () = host.stop.stopping() => {}
         }
     }
-    gauge.abort();
+    gauge.abort_all();
     loop {
         let ended = host.scheduler.ended.notified();
         if host.scheduler.queue().running() == 0 {
