@@ -13,6 +13,7 @@ use support::shop::{
     USUAL, WINDOW, body, config, ids, listed, matching, ms, open, order, page, param, poll_at,
 };
 use weir::poll::Outcome;
+use weir_rules::model::Class;
 
 /// Orders `first..=last`, all of one time, as JSON.
 fn numbered(numbers: impl IntoIterator<Item = u64>) -> String {
@@ -359,4 +360,34 @@ async fn case_075_pages_that_never_end_end_here() {
     let report = rig.poll("shop/orders").await;
     assert_eq!((report.outcome, report.tally.new), (Outcome::Ok, 7));
     assert!(script.asked().len() <= 5, "at most two past the end");
+}
+
+#[tokio::test]
+async fn case_087_a_page_token_that_did_not_survive_a_restart_costs_nothing() {
+    for code in ["INVALID_PAGE_TOKEN", "EXPIRED_PAGE_TOKEN"] {
+        let config = format!(
+            "{}{}",
+            config(WINDOW, USUAL),
+            "[[connection.shop.config.errors]]\nstatus = 400\npointer = \"/error\"\nequals = [\"INVALID_PAGE_TOKEN\", \"EXPIRED_PAGE_TOKEN\"]\nclass = \"position-lost\"\n"
+        );
+        let first = page(&[("a", "09:01:00"), ("b", "09:02:00")], r#""next":"t2""#);
+        let script = Script::by(|_| page(&[], ""));
+        script.then([first.clone(), Reply::refused()]);
+        let rig = open(&config, &script).await;
+        rig.poll("shop/orders").await;
+        let rig = rig.crash().await;
+        script.then([
+            Reply::status(400, format!(r#"{{"error":"{code}"}}"#)),
+            first,
+            page(&[("c", "09:03:00")], ""),
+        ]);
+        let report = rig.poll("shop/orders").await;
+        assert_eq!(report.class, Some(Class::PositionLost), "{code}");
+        // Due at once.
+        rig.settle().await;
+        assert_eq!(rig.delivered(), ["a@1", "b@1", "c@1"]);
+        assert_eq!(param(&script.asked()[2], "token").as_deref(), Some("t2"));
+        assert_eq!(param(&script.asked()[3], "token"), None);
+        assert_eq!(rig.host.sign_in.needed("shop"), None);
+    }
 }
