@@ -201,3 +201,25 @@ async fn a_key_that_the_vendor_repeats_in_its_links_is_not_stored() {
     assert!(stored.contains("page=2"), "the walk is stored: {stored}");
     assert!(!stored.contains("S3CR3T"), "{stored}");
 }
+
+/// A vendor that answers narrow windows alone is not asked for all of time; what is left out is not left unsaid.
+#[tokio::test]
+async fn a_past_that_is_not_asked_for_is_a_gap() {
+    let keys = "updated_at = \"/at\"\norder = \"ascending\"\nwindow = { since = \"since\", until = \"until\" }\nwindow_cap = \"1h\"";
+    let script = Script::by(|_| Reply::ok(r#"{"items":[]}"#));
+    let without = rig(keys, &script).await;
+    without.poll("desk/notes").await;
+    let gaps = without.unit("desk/notes").state.gaps;
+    assert_eq!(gaps.len(), 1);
+    assert_eq!(gaps[0].extent.until, support::NOW - 3_600_000);
+    drop(without);
+
+    let config = connection("desk", "https://api.example.test/v1", keys).replace(
+        "[connection.desk.streams.notes]",
+        "[connection.desk.streams.notes]\nstart = 2031-03-03T00:00:00Z",
+    );
+    let with = Rig::new(&config, script.clone()).await;
+    script.on(&with.clock);
+    with.poll("desk/notes").await;
+    assert!(with.unit("desk/notes").state.gaps.is_empty());
+}

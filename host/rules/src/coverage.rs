@@ -148,6 +148,8 @@ pub enum GapSource {
     GivenUp,
     /// Two successive answers of a feed of the newest records have none in common.
     NoOverlap,
+    /// The vendor answers narrow windows alone, and nobody said where the stream begins.
+    NoStart,
 }
 
 /// A part of a stream that may hold records which never arrived.

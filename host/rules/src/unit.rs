@@ -178,6 +178,15 @@ impl UnitState {
                 start: settings.start,
             },
         );
+        if let Some(since) = planned.window.since.filter(|_| planned.past_unreached) {
+            self.note_gap(Gap {
+                extent: Extent {
+                    since: Timestamp::MIN,
+                    until: since,
+                },
+                source: GapSource::NoStart,
+            });
+        }
         Walk::start(Start {
             number: self.walks,
             reason,

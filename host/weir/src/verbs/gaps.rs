@@ -80,6 +80,9 @@ pub(super) fn render(answer: &Gaps) -> String {
                     GapSource::Untouched => "two polls' windows do not touch",
                     GapSource::Truncated => "the vendor had more and would not give it",
                     GapSource::GivenUp => "every try failed",
+                    GapSource::NoStart => {
+                        "the vendor answers narrow windows alone: say where the stream begins with streams.NAME.start"
+                    }
                     GapSource::NoOverlap => "records fell off the feed between two polls",
                 }
                 .to_owned(),
