@@ -130,7 +130,17 @@ async fn ended(loops: &mut Vec<JoinHandle<()>>, limit: Duration) -> bool {
 
 fn after(host: &Host, sink: &str, ended: &Ended) {
     match ended {
-        Ended::Stopped | Ended::Drained => {}
+        Ended::Drained => {}
+        Ended::Stopped => {
+            let left = host.store.outbox_size().map_or(0, |size| size.entries);
+            if left > 0 {
+                tracing::warn!(
+                    sink,
+                    left,
+                    "not everything was delivered; it is kept for the next start"
+                );
+            }
+        }
         Ended::GaveUp(error) => {
             tracing::error!(sink, %error, "not everything was delivered; it is kept for the next start");
         }

@@ -258,3 +258,40 @@ fn many_who_ask_at_once_are_all_answered() {
     assert_eq!(vendor.most_at_once(), 1);
     assert_eq!(running.stop().code(), 0);
 }
+
+#[test]
+fn a_sync_whose_host_ends_ends_too() {
+    for killed in [true, false] {
+        let door = Door::default();
+        let held = door.clone();
+        let vendor = Vendor::new(move |_| held.behind(json(orders(2))));
+        let place = place(&vendor);
+        let mut running = place.start(&["run"]);
+        running.until_said("weir runs");
+        until("the host polls", || {
+            (vendor.count("/acme") == 1).then_some(())
+        });
+        let mut sync = place.start(&["sync", "acme"]);
+        until("the host has heard it", || {
+            let heard = place.ask(&["status"]).out.contains("polling");
+            (heard || sync.is_gone()).then_some(())
+        });
+        if killed {
+            running.kill();
+        } else {
+            running.signal(rustix::process::Signal::TERM);
+            running.until_said("stopping: calls in flight");
+            door.open();
+            assert_eq!(running.end().code(), 0);
+        }
+        let ended = sync.end();
+        assert_ne!(ended.code(), 0, "{ended:?}");
+        assert!(
+            ended.out.contains("topped") || ended.err.contains("stopped answering"),
+            "{ended:?}"
+        );
+        door.open();
+        assert_eq!(place.sync(&[]).1, 0);
+        assert_eq!(place.keys("acme"), first_revisions(2));
+    }
+}

@@ -9,7 +9,7 @@
 //! - Due times are stored by wall time and waited for by monotonic time: a clock that is set back or forward makes no
 //!   poll late or early.
 //! - A poll that panics costs that poll alone: its unit comes back later with the reason in the log.
-//! - When the sinks do not keep up and the outbox reaches its bound, no poll is begun until it has shrunk.
+//! - When the sinks do not keep up and the outbox reaches its bound, no call is made until it has shrunk.
 
 mod queue;
 
@@ -148,12 +148,22 @@ pub async fn run(host: Arc<Host>) {
 }
 
 fn start_turns(host: &Arc<Host>, slots: &Arc<Semaphore>) {
-    while !host.scheduler.outbox_full() {
+    loop {
         let Ok(slot) = slots.clone().try_acquire_owned() else {
             return;
         };
         let now = host.clock.monotonic();
-        let Some(turn) = host.scheduler.queue().next(now) else {
+        let full = host.scheduler.outbox_full();
+        let turn = {
+            let mut queue = host.scheduler.queue();
+            // Whoever asks is told that the sinks do not keep up, by a poll that makes no call.
+            if full {
+                queue.next_asked(now)
+            } else {
+                queue.next(now)
+            }
+        };
+        let Some(turn) = turn else {
             return;
         };
         let host = host.clone();

@@ -202,15 +202,8 @@ impl Queue {
 
     /// The next unit whose turn it is, if any.
     pub fn next(&mut self, now: Duration) -> Option<Turn> {
-        while let Some(unit) = self.asked.pop_front() {
-            if self
-                .slots
-                .get(&unit)
-                .is_some_and(|slot| slot.ask.is_some() && slot.lease.holder.is_none())
-                && let Some(turn) = self.begin(unit, now)
-            {
-                return Some(turn);
-            }
+        if let Some(turn) = self.next_asked(now) {
+            return Some(turn);
         }
         while let Some((due, unit)) = self.due.first().copied() {
             if due > now {
@@ -218,6 +211,21 @@ impl Queue {
             }
             self.due.remove(&(due, unit));
             if let Some(turn) = self.begin(unit, now) {
+                return Some(turn);
+            }
+        }
+        None
+    }
+
+    /// The next unit that somebody asked for, if any.
+    pub fn next_asked(&mut self, now: Duration) -> Option<Turn> {
+        while let Some(unit) = self.asked.pop_front() {
+            if self
+                .slots
+                .get(&unit)
+                .is_some_and(|slot| slot.ask.is_some() && slot.lease.holder.is_none())
+                && let Some(turn) = self.begin(unit, now)
+            {
                 return Some(turn);
             }
         }
