@@ -12,6 +12,9 @@ use crate::model::{Duration, Timestamp};
 pub const TOLERANCE: Duration = 2_000;
 /// A difference that changes by more than this, in ms, is believed only when it repeats.
 const JUMP: i64 = 30_000;
+/// So does the first difference that is seen, when it is more than this, in ms: clocks are off by minutes, while an
+/// answer that a cache has kept for years is off by years.
+const FIRST: i64 = 3_600_000;
 /// How often it has to repeat.
 const REPEATS: u8 = 3;
 
@@ -44,14 +47,18 @@ impl VendorClock {
         // between asking and receiving; a clock that was set back in between tells nothing.
         let halfway = sent.saturating_add(received.saturating_sub(sent).max(0) / 2);
         let seen = date.saturating_add(500).saturating_sub(halfway);
-        let Some(offset) = self.offset else {
-            self.offset = Some(seen);
-            return Observed::Agreed;
-        };
-        if apart(seen, offset) <= JUMP {
-            self.suspect = None;
-            self.offset = Some(offset.saturating_add(seen.saturating_sub(offset) / 8));
-            return Observed::Agreed;
+        match self.offset {
+            None if apart(seen, 0) <= FIRST => {
+                self.suspect = None;
+                self.offset = Some(seen);
+                return Observed::Agreed;
+            }
+            Some(offset) if apart(seen, offset) <= JUMP => {
+                self.suspect = None;
+                self.offset = Some(offset.saturating_add(seen.saturating_sub(offset) / 8));
+                return Observed::Agreed;
+            }
+            _ => {}
         }
         let times = match self.suspect {
             Some((suspect, times)) if apart(seen, suspect) <= JUMP => times.saturating_add(1),
@@ -94,6 +101,28 @@ mod tests {
     /// The `Date` that a vendor whose clock differs by `offset` puts on an answer.
     fn date(at: Timestamp, offset: i64) -> Timestamp {
         (at + offset).div_euclid(1_000) * 1_000
+    }
+
+    #[test]
+    fn a_first_date_that_is_wild_is_believed_only_when_it_repeats() {
+        let mut clock = VendorClock::default();
+        assert_eq!(clock.observe(0, NOW, NOW), Observed::Doubted);
+        assert_eq!(
+            clock.now(NOW),
+            NOW,
+            "one answer out of an old cache moves nothing"
+        );
+        assert_eq!(clock.observe(NOW, NOW, NOW), Observed::Agreed);
+        let mut clock = VendorClock::default();
+        let day = 86_400_000;
+        for _ in 0..2 {
+            assert_eq!(clock.observe(NOW - day, NOW, NOW), Observed::Doubted);
+        }
+        assert!(matches!(
+            clock.observe(NOW - day, NOW, NOW),
+            Observed::Jumped(_)
+        ));
+        assert!(clock.now(NOW) < NOW - day + 1_000);
     }
 
     #[test]
