@@ -141,6 +141,43 @@ fn json_as_deep_as_a_well_costs_one_poll() {
 }
 
 #[test]
+fn case_117_what_the_vendor_wrote_is_delivered_in_one_line_each() {
+    // Digits beyond a double, money, an exponent, line breaks, an id that is hard on keys and paths, half an emoji.
+    let ids = [
+        r"9224851642388483",
+        r#""1285704473650888702""#,
+        r#""a/b?c%20d \"e\" \n\u00e9""#,
+        r#""../..""#,
+    ];
+    let records: Vec<String> = ids
+        .iter()
+        .map(|id| {
+            format!(
+                "{{\r\n  \"id\": {id},\n\t\"price\": 0.10, \"n\": 1E2, \"cut\": \"\\ud83d\"\n}}"
+            )
+        })
+        .collect();
+    let body = format!("\u{feff}{{ \"orders\": [\n{}\n]}}\n", records.join(",\n"));
+    let vendor = Vendor::new(move |_| json(body.clone()));
+    let place = place(&vendor);
+    for _ in 0..2 {
+        let (report, exit) = place.sync(&[]);
+        assert_eq!(exit, 0, "{report}");
+    }
+    let text = std::fs::read_to_string(place.path("out/acme.ndjson")).unwrap();
+    let lines = place.delivered("acme");
+    assert_eq!((text.lines().count(), lines.len()), (4, 4), "{text}");
+    let of = |line: usize| lines[line].id.clone();
+    assert_eq!([of(0), of(1)], ["9224851642388483", "1285704473650888702"]);
+    assert_eq!([of(2), of(3)], ["a/b?c%20d \"e\" \n\u{e9}", "../.."]);
+    for (line, id) in lines.iter().zip(ids) {
+        let data = line.data.get();
+        assert!(data.contains(&format!("\"id\": {id},")), "{data}");
+        assert!(data.contains("\"price\": 0.10, \"n\": 1E2,"), "{data}");
+    }
+}
+
+#[test]
 fn an_answer_of_the_old_protocol_is_read() {
     let vendor = Vendor::new(|_| raw(format!("HTTP/1.0 200 OK\r\n\r\n{}", orders(2))));
     let place = place(&vendor);

@@ -176,3 +176,27 @@ fn a_sync_that_finds_the_outbox_full_says_so_and_ends() {
         first_revisions(shown.load(Ordering::SeqCst))
     );
 }
+
+#[test]
+fn what_waits_of_a_connection_that_was_taken_out_is_still_delivered() {
+    let vendor = Vendor::new(|_| json(orders(3)));
+    let acme = connection("acme", &vendor.origin(), "");
+    let beta = connection("beta", &vendor.origin(), "");
+    let place = Place::new(&format!("{acme}{beta}{FILES}"));
+    fs::write(place.path("out"), "").unwrap();
+    assert_eq!(place.sync(&[]).1, 1);
+    fs::remove_file(place.path("out")).unwrap();
+    place.configure(&format!("{acme}{FILES}"));
+    let (report, exit) = place.sync(&[]);
+    assert_eq!(exit, 0, "{report}");
+    for connection in ["acme", "beta"] {
+        assert_eq!(place.keys(connection), first_revisions(3), "{connection}");
+    }
+    // It comes back, and is not read anew.
+    place.configure(&format!("{acme}{beta}{FILES}"));
+    vendor.script(|_| json(orders(4)));
+    assert_eq!(place.sync(&[]).1, 0);
+    for connection in ["acme", "beta"] {
+        assert_eq!(place.keys(connection), first_revisions(4), "{connection}");
+    }
+}

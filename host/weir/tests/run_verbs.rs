@@ -167,6 +167,11 @@ fn a_second_host_on_one_data_directory_is_told_of_the_first() {
     place.until_delivered("acme", 2);
     let second = place.ask(&["run"]);
     assert_eq!(second.code(), 1, "{second:?}");
+    // Somebody has tidied up: the store itself is locked too.
+    std::fs::remove_file(place.data().join("weir.redb.lock")).unwrap();
+    let third = place.ask(&["run"]);
+    assert_eq!(third.code(), 1, "{third:?}");
+    assert!(third.err.contains("already runs on data"), "{third:?}");
     assert!(!running.is_gone());
     assert_eq!(place.json(&["status"]).1, 0, "the first one still answers");
     assert_eq!(running.stop().code(), 0);

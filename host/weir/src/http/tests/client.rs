@@ -141,7 +141,7 @@ async fn case_113_text_comes_as_plain_utf_8() {
         Some("\"café\"")
     );
     let bytes = with_head(
-        "Content-Type: application/json\r\nContent-Length: 2",
+        "Content-Type: application/octet-stream\r\nContent-Length: 2",
         b"\xff\x00",
     );
     let response = answer_to(bytes, Then::Close).await.unwrap();
