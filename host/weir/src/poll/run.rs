@@ -16,6 +16,7 @@ use super::end::{Concluded, walked};
 use super::{Job, Outcome, Report, SHORT_WAIT};
 use crate::connection::{Connection, Stream};
 use crate::host::Host;
+use crate::schedule::StoreFails;
 use crate::store::{
     BudgetKey, BudgetRow, Commit, Conclusion, Durable, PollRow, PreparedRecord, Seen, StoreError,
     UnitRow, Validator, ValidatorKey,
@@ -62,7 +63,9 @@ fn skipped(row: UnitRow, why: &str) -> Report {
 
 fn store_failed(host: &Host, key: Option<&crate::store::UnitKey>, error: &StoreError) -> Report {
     let unit = key.map(tracing::field::display);
-    if host.scheduler.store_fails(error) {
+    let now = host.clock.monotonic();
+    let StoreFails { is_news, pause } = host.scheduler.store_fails(error, now);
+    if is_news {
         tracing::error!(unit, %error, "poll not stored; it is made again until it can be");
     } else {
         tracing::debug!(unit, %error, "poll not stored");
@@ -71,13 +74,17 @@ fn store_failed(host: &Host, key: Option<&crate::store::UnitKey>, error: &StoreE
         unit: key.cloned(),
         outcome: Outcome::Failed,
         message: Some(error.to_string()),
-        due: Some(host.clock.wall().saturating_add(STORE_PAUSE)),
+        due: Some(host.clock.wall().saturating_add(ms(pause))),
         ..Report::default()
     }
 }
 
-/// How long a unit rests after the store failed, in ms: a full disk does not empty at once.
-const STORE_PAUSE: i64 = 5_000;
+fn ms(length: Duration) -> i64 {
+    i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// How long a unit rests when the sinks do not keep up, in ms.
+const SINK_PAUSE: i64 = 5_000;
 
 /// What this poll has seen so far. Filled inside the store's transactions, in the order of the pages.
 #[derive(Default)]
@@ -279,7 +286,7 @@ impl<'a> Poll<'a> {
     async fn room_for(&self, request: &Request) -> Option<Ended> {
         if self.host.scheduler.outbox_full() {
             return Some(Ended::Waiting {
-                until: self.host.clock.wall().saturating_add(STORE_PAUSE),
+                until: self.host.clock.wall().saturating_add(SINK_PAUSE),
                 why: "the sinks do not keep up".to_owned(),
             });
         }

@@ -31,6 +31,8 @@ pub use queue::{Asked, Queue, Turn};
 const AFTER_PANIC: i64 = 60_000;
 /// How much longer than one call a lease lasts: for the connector, the store and a busy machine.
 const LEASE_SPARE: Duration = Duration::from_secs(60);
+/// How long units rest while the store fails, at least and at most: a full disk does not empty at once.
+const STORE_PAUSE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 /// How often the outbox is measured, and lost polls are looked for.
 const MEASURE: Duration = Duration::from_secs(1);
 
@@ -42,8 +44,23 @@ pub struct Scheduler {
     ended: Notify,
     outbox_full: AtomicBool,
     on_demand: AtomicBool,
-    /// What the store has last failed with, while it fails.
-    trouble: Mutex<Option<String>>,
+    trouble: Mutex<Option<Trouble>>,
+}
+
+/// The store fails.
+struct Trouble {
+    /// What it has last failed with.
+    error: String,
+    /// Since when, by the monotonic clock.
+    since: Duration,
+}
+
+/// What a failure of the store means for a poll.
+pub(crate) struct StoreFails {
+    /// It is not the failure that everybody knows of.
+    pub(crate) is_news: bool,
+    /// For how long the poll's unit rests.
+    pub(crate) pause: Duration,
 }
 
 impl Scheduler {
@@ -87,13 +104,20 @@ impl Scheduler {
         self.on_demand.store(true, Ordering::Relaxed);
     }
 
-    /// The store has failed: is that news, or the failure that everybody knows of?
-    pub(crate) fn store_fails(&self, error: &StoreError) -> bool {
-        let text = error.to_string();
+    /// The store has failed. What polls bring meanwhile is thrown away, so they rest for as long as it has failed
+    /// already, within [`STORE_PAUSE`].
+    pub(crate) fn store_fails(&self, error: &StoreError, now: Duration) -> StoreFails {
+        let error = error.to_string();
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        let news = trouble.as_ref() != Some(&text);
-        *trouble = Some(text);
-        news
+        let before = trouble.take();
+        let since = before.as_ref().map_or(now, |before| before.since);
+        let is_news = before.is_none_or(|before| before.error != error);
+        *trouble = Some(Trouble { error, since });
+        let (least, most) = STORE_PAUSE;
+        StoreFails {
+            is_news,
+            pause: now.saturating_sub(since).clamp(least, most),
+        }
     }
 
     /// The store has taken something.
@@ -253,5 +277,30 @@ fn give_up_lost(host: &Host) {
             "a poll gave no sign of life; its unit is polled again"
         );
         host.scheduler.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn while_the_store_fails_units_rest_longer_and_longer_and_it_is_said_once() {
+        let scheduler = Scheduler::new(0, Duration::from_secs(60));
+        let fails = |error: &StoreError, now| {
+            let StoreFails { is_news, pause } =
+                scheduler.store_fails(error, Duration::from_secs(now));
+            (is_news, pause.as_secs())
+        };
+        let full = StoreError::Full {
+            path: "weir.redb".into(),
+        };
+        assert_eq!(fails(&full, 100), (true, 5));
+        assert_eq!(fails(&full, 105), (false, 5));
+        assert_eq!(fails(&full, 130), (false, 30));
+        assert_eq!(fails(&StoreError::Closed, 131), (true, 31));
+        assert_eq!(fails(&full, 900), (true, 60));
+        scheduler.store_works();
+        assert_eq!(fails(&full, 901), (true, 5));
     }
 }
