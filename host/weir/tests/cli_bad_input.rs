@@ -140,7 +140,11 @@ fn names_that_nothing_has_come_with_those_that_there_are() {
     }
     let run = place.weir(&["records", "shop/orders"]);
     assert_eq!(run.exit, 1, "{run:?}");
-    assert!(run.err.contains("no unit is named shop/orders: no unit is known yet"), "{run:?}");
+    assert!(
+        run.err
+            .contains("no unit is named shop/orders: no unit is known yet"),
+        "{run:?}"
+    );
     let run = place.weir(&["connectors", "githb"]);
     assert_eq!(run.exit, 1, "{run:?}");
     assert!(run.err.contains("no connector `githb`"), "{run:?}");
