@@ -247,7 +247,7 @@ impl Host {
         let Some(settings) = self.config.connections.get(name) else {
             return Ok(());
         };
-        let ready = match self.make_ready(name, settings).await {
+        let ready = match self.make_ready(name, settings, &self.config.source).await {
             Ok((connection, keys)) => Ok((Arc::new(connection), keys)),
             Err(error) => {
                 tracing::error!(
@@ -281,10 +281,12 @@ impl Host {
         }
     }
 
-    async fn make_ready(
+    /// Puts a connection together, and names its units. Changes nothing.
+    pub(crate) async fn make_ready(
         self: &Arc<Self>,
         name: &str,
         settings: &config::Connection,
+        source: &config::Source,
     ) -> Result<(Connection, Vec<UnitKey>), ConnectionError> {
         let wrong = |detail: String| ConnectionError {
             connection: name.to_owned(),
@@ -302,12 +304,11 @@ impl Host {
         })?;
         let owned_name = name.to_owned();
         let settings = settings.clone();
-        let host = self.clone();
+        let source = source.clone();
         self.runtime
             .workers()
             .run(move || {
-                let connection =
-                    Connection::ready(&owned_name, &settings, connector, &host.config.source)?;
+                let connection = Connection::ready(&owned_name, &settings, connector, &source)?;
                 let keys = unit_keys(&connection)?;
                 Ok((connection, keys))
             })

@@ -89,3 +89,26 @@ fn logs_are_json_lines_on_stderr_where_that_is_asked_for() {
         assert!(event["message"].is_string(), "{line}");
     }
 }
+
+#[test]
+fn what_is_checked_beside_a_running_host_is_the_file_and_not_what_the_host_remembers() {
+    let place = place();
+    let mut host = place.start(&["run"]);
+    let wrong = "[host]\ndata = \"data\"\n[connection.zzz]\nconnector = \"nonexistent\"\n";
+    place.write("other.toml", wrong);
+    let check = place.weir(&["--config", "other.toml", "check", "--offline"]);
+    assert_eq!(check.exit, 1, "{check:?}");
+    assert!(
+        check.out.contains("no connector `nonexistent`"),
+        "{check:?}"
+    );
+
+    place.write("weir.toml", wrong);
+    let check = place.weir(&["check", "--offline"]);
+    assert_eq!(check.exit, 1, "{check:?}");
+    assert!(
+        check.out.contains("uses this one from its next start on"),
+        "{check:?}"
+    );
+    assert_eq!(host.terminate(), 0);
+}

@@ -134,7 +134,8 @@ impl Report {
             }
         }
         text.push_str(&format!(
-            "\nkilled {} with SIGKILL on the way; calls before a wait was over: {}; seed {}",
+            "\nkilled {} with SIGKILL on the way; calls before a wait was over: {} (only a wait in an answer that the kill cut off \
+             can be missed); seed {}",
             match self.kills {
                 1 => "once".to_owned(),
                 kills => format!("{kills} times"),

@@ -22,6 +22,7 @@ impl Check {
     pub(super) async fn run(self, common: &Common) -> Result<u8, CliError> {
         let request = Request::Check {
             offline: self.offline,
+            file: std::path::absolute(&common.config).unwrap_or_else(|_| common.config.clone()),
         };
         let config = match setting::load(common) {
             Ok(config) => config,

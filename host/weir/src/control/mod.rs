@@ -41,6 +41,8 @@ pub enum Request {
     Check {
         /// Call no vendor.
         offline: bool,
+        /// The configuration that is meant, which need not be the one that the host was started with.
+        file: PathBuf,
     },
     /// The connectors' directory.
     Connectors {

@@ -3,6 +3,8 @@
 //! The call is the first one of the connection's first unit, as a poll would make it, with the connection's
 //! credential and under its budgets. Nothing of the answer is stored.
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -74,37 +76,68 @@ pub fn broken_config(errors: &ConfigErrors) -> Reply {
 pub(super) async fn answer(
     host: &Arc<Host>,
     offline: bool,
+    file: &Path,
     caller: &Caller,
 ) -> Result<Reply, Failure> {
     let mut checks = Checks::default();
-    configuration(host, caller.running, &mut checks);
+    let changed = match caller.running.then(|| config::load(file)) {
+        // The running host's environment may lack a variable that this command's has.
+        Some(Err(errors)) => {
+            for error in &errors.0 {
+                checks.add(
+                    file.display().to_string(),
+                    Verdict::Failed,
+                    error.to_string(),
+                );
+            }
+            return Ok(checks.reply());
+        }
+        Some(Ok(now)) => Some(now).filter(|now| differs(now, &host.config)),
+        None => None,
+    };
+    let config = changed.as_ref().unwrap_or(&host.config);
+    configuration(config, &mut checks);
+    if changed.is_some() {
+        checks.add(
+            config.source.file().display().to_string(),
+            Verdict::Note,
+            "the running weir was started with another configuration and uses this one from its next start on; \
+             connections that differ are checked and not called",
+        );
+    }
     connectors(host, &mut checks);
-    sinks(host, &mut checks);
+    sinks(config, &mut checks);
+    let made: BTreeMap<_, _> = host.connections.all().into_iter().collect();
     let mut ready = Vec::new();
-    for (name, state) in host.connections.all() {
+    for (name, settings) in &config.connections {
         let what = format!("connection {name}");
+        let known = host.config.connections.get(name) == Some(settings);
+        let state = match made.get(name).filter(|_| known) {
+            Some(state) => state.clone(),
+            // As it would be: these settings are not the running host's.
+            None => host
+                .make_ready(name, settings, &config.source)
+                .await
+                .map(|(connection, _)| Arc::new(connection))
+                .map_err(|error| error.detail),
+        };
         match state {
             Ok(connection) => {
                 checks.add(what, Verdict::Ok, introduce(&connection));
-                if host
-                    .config
-                    .connections
-                    .get(&name)
-                    .is_some_and(|settings| settings.pause)
-                {
+                if settings.pause {
                     checks.add(
                         format!("call {name}"),
                         Verdict::Note,
                         "not called: it is paused",
                     );
-                } else {
+                } else if known {
                     ready.push(connection);
                 }
             }
             Err(why) => checks.add(what, Verdict::Failed, why),
         }
     }
-    if host.config.connections.is_empty() {
+    if config.connections.is_empty() {
         checks.add(
             "connections",
             Verdict::Note,
@@ -117,27 +150,19 @@ pub(super) async fn answer(
     Ok(checks.reply())
 }
 
-fn configuration(host: &Host, running: bool, checks: &mut Checks) {
-    let file = host.config.source.file();
-    let name = file.display().to_string();
+fn configuration(config: &Config, checks: &mut Checks) {
+    let name = config.source.file().display().to_string();
     checks.add(
         &name,
         Verdict::Ok,
         format!(
             "{}, {}",
-            count(host.config.connections.len() as u64, "connection"),
-            count(host.config.sinks.len() as u64, "sink")
+            count(config.connections.len() as u64, "connection"),
+            count(config.sinks.len() as u64, "sink")
         ),
     );
-    for warning in &host.config.warnings {
+    for warning in &config.warnings {
         checks.add(&name, Verdict::Note, warning.to_string());
-    }
-    if running && config::load(file).is_ok_and(|now| differs(&now, &host.config)) {
-        checks.add(
-            &name,
-            Verdict::Note,
-            "it has changed since the running weir started, which answers here: restart that to use it",
-        );
     }
 }
 
@@ -166,8 +191,8 @@ fn connectors(host: &Host, checks: &mut Checks) {
     }
 }
 
-fn sinks(host: &Host, checks: &mut Checks) {
-    for (name, settings) in &host.config.sinks {
+fn sinks(config: &Config, checks: &mut Checks) {
+    for (name, settings) in &config.sinks {
         let (verdict, detail) = match deliveries::check(name, settings) {
             Ok(()) => (Verdict::Ok, String::new()),
             Err(error) => (Verdict::Failed, error.to_string()),
@@ -240,8 +265,8 @@ async fn calls(
 }
 
 /// The first unit of each connection among those that are polled.
-fn first_units(host: &Host) -> Result<std::collections::BTreeMap<String, UnitId>, Failure> {
-    let mut first = std::collections::BTreeMap::new();
+fn first_units(host: &Host) -> Result<BTreeMap<String, UnitId>, Failure> {
+    let mut first = BTreeMap::new();
     host.store.for_each_unit(&mut |unit| {
         if host.scheduler.queue().contains(unit.id) {
             first.entry(unit.key.connection).or_insert(unit.id);

@@ -64,7 +64,7 @@ pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Resul
         Request::Sync { unit, full, wait } => {
             sync::answer(host, unit.as_deref(), full, wait, &caller).await
         }
-        Request::Check { offline } => check::answer(host, offline, &caller).await,
+        Request::Check { offline, file } => check::answer(host, offline, &file, &caller).await,
         Request::Connectors { name } => connectors::answer(&host.catalogue, name.as_deref()),
         Request::Records { unit, limit, after } => {
             records::answer(host, unit.as_deref(), limit, after.as_deref())
