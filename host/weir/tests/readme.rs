@@ -20,6 +20,28 @@ fn the_first_configuration_loads() {
 }
 
 #[test]
+fn the_table_of_keys_is_one_that_loads() {
+    let readme = include_str!("../../../README.md");
+    let keys = readme
+        .split("```toml\n")
+        .find(|block| block.contains("[connection.shop.streams.orders]"))
+        .and_then(|block| block.split("```").next())
+        .expect("the README lists the keys");
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("weir.toml");
+    std::fs::write(&path, keys).expect("written");
+    let environment = |name: &str| (name == "SHOP_TOKEN").then(|| "t0ken".to_owned());
+    let config = config::load_with(&path, &environment).unwrap_or_else(|errors| panic!("{errors}"));
+    let defaults = dir.path().join("empty.toml");
+    std::fs::write(&defaults, "[host]\n").expect("written");
+    let defaults = config::load(&defaults).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(config.host.concurrency, defaults.host.concurrency);
+    assert_eq!(config.host.outbox, defaults.host.outbox);
+    assert_eq!(config.host.timeout, defaults.host.timeout);
+    assert_eq!(config.host.max_body, defaults.host.max_body);
+}
+
+#[test]
 fn every_link_leads_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = include_str!("../../../README.md");

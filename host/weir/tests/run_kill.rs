@@ -88,8 +88,13 @@ fn files(dir: &Path, unit: &str) -> Vec<PathBuf> {
 #[test]
 fn a_storm_of_kills_loses_nothing_and_doubles_nothing() {
     let server = vendors();
-    // A vendor's faults would double the interval where no limits are published, up to minutes.
-    let connections = demo_config(&server.origin()).replace("unpublished_limits = true, ", "");
+    // Faults of a vendor that publishes no limits would double its interval, up to minutes, and others would back off.
+    let connections = demo_config(&server.origin())
+        .replace("unpublished_limits = true, ", "")
+        .replace(
+            "freshness = ",
+            "backoff = { base = \"500ms\", cap = \"3s\" }\nfreshness = ",
+        );
     let config = format!("{connections}{FILES}{ROTATED}");
     let place = Place::new(&config).env(DEMO_TOKEN_VARIABLE, DEMO_TOKEN);
     let mut dice = StdRng::seed_from_u64(seed());
