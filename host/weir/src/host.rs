@@ -247,20 +247,16 @@ impl Host {
         let Some(settings) = self.config.connections.get(name) else {
             return Ok(());
         };
-        let ready = match self.make_ready(name, settings, &self.config.source).await {
-            Ok((connection, keys)) => Ok((Arc::new(connection), keys)),
+        let (state, keys) = match self.make_ready(name, settings, &self.config.source).await {
+            Ok((connection, keys)) => (Ok(Arc::new(connection)), keys),
             Err(error) => {
                 tracing::error!(
                     connection = name,
                     error = error.detail,
                     "the connection is not polled"
                 );
-                Err(error.detail)
+                (Err(error.detail), Vec::new())
             }
-        };
-        let (state, keys) = match ready {
-            Ok((connection, keys)) => (Ok(connection), keys),
-            Err(detail) => (Err(detail), Vec::new()),
         };
         if let Ok(connection) = &state {
             self.sign_in.recall(&*self.store, connection)?;
