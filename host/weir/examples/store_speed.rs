@@ -21,6 +21,7 @@ use weir::store::{
     Ticket, UnitId, UnitKey,
 };
 use weir_rules::model::{Reason, Window};
+use weir_rules::walk::Tally;
 
 const PAD: &str = concat!(
     "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
@@ -213,24 +214,24 @@ fn commit(unit: UnitId, key: &UnitKey, records: Vec<PreparedRecord>) -> Commit {
                     since: None,
                     until: 0,
                 },
+                intended: None,
                 started: 0,
                 ended: 0,
                 outcome: "ok".into(),
                 class: None,
                 code: None,
                 message: None,
-                calls: 1,
-                not_modified: 0,
-                bytes: 0,
-                records: seen.new,
-                new: seen.new,
-                changed: 0,
-                unchanged: 0,
-                deleted: 0,
-                full_page: true,
-                latency: 1,
+                tally: Tally {
+                    calls: 1,
+                    records: seen.new,
+                    new: seen.new,
+                    full_page: true,
+                    latency: 1,
+                    ..Tally::default()
+                },
                 interval: 60_000,
                 why: "as configured".into(),
+                polls: 1,
             }),
             ..Conclusion::default()
         }),

@@ -4,6 +4,7 @@
 //! and closes it. The store's lock sees to it that there is one at a time.
 
 use std::collections::{BTreeMap, HashSet};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,11 +158,17 @@ impl Host {
             path: data.clone(),
             source,
         };
-        std::fs::create_dir_all(&data).map_err(failed)?;
+        // What is remembered of records is for nobody else. A directory that is there already is left as it is.
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&data)
+            .map_err(failed)?;
         let store = RedbStore::open(
             &data.join("weir.redb"),
             StoreOptions {
                 cache_bytes: config.host.store_cache,
+                polls: config.host.poll_log,
                 ..StoreOptions::default()
             },
         )?;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use store_support::*;
 use weir::store::{
-    BudgetKey, Conclusion, Cut, Fuse, MemoryDisk, Op, RedbStore, Seen, Store, StoreError,
-    StoreOptions, UnitId, Validator, ValidatorKey,
+    BudgetKey, Conclusion, Cut, Fuse, MemoryDisk, Op, PollRow, PollsKept, RedbStore, Seen, Store,
+    StoreError, StoreOptions, UnitId, Validator, ValidatorKey,
 };
 
 fn with_fuse(disk: &MemoryDisk) -> (Arc<RedbStore>, Arc<Fuse>) {
@@ -468,7 +468,10 @@ fn forgotten_records_are_delivered_anew_under_new_keys() {
 #[test]
 fn polls_are_kept_by_number_and_read_newest_first() {
     let options = StoreOptions {
-        polls_kept: 3,
+        polls: PollsKept {
+            per_unit: 3,
+            ..PollsKept::default()
+        },
         ..StoreOptions::default()
     };
     let store = RedbStore::in_memory(MemoryDisk::new(), options).unwrap();
@@ -476,7 +479,10 @@ fn polls_are_kept_by_number_and_read_newest_first() {
     for started in 0..10 {
         let mut commit = page(units[started as usize % 2], 1, "", Vec::new());
         commit.conclude = Box::new(move |_| Conclusion {
-            poll: Some(poll_row(started)),
+            poll: Some(PollRow {
+                outcome: "failed".into(),
+                ..poll_row(started)
+            }),
             ..Conclusion::default()
         });
         wait(store.commit(commit)).unwrap();
@@ -552,4 +558,59 @@ fn notes_are_kept() {
     );
     wait(store.set_note("digest", None)).unwrap();
     assert_eq!(store.note("digest").unwrap(), None);
+}
+
+#[test]
+fn the_log_of_polls_is_bounded_by_time_and_number_and_folds_what_went_well() {
+    let options = StoreOptions {
+        polls: PollsKept {
+            per_unit: 40,
+            in_all: 60,
+            keep: 600_000,
+        },
+        ..StoreOptions::default()
+    };
+    let store = RedbStore::in_memory(MemoryDisk::new(), options).unwrap();
+    let quiet = unit(&store, "quiet");
+    let busy = unit(&store, "busy");
+    let poll = |unit, started| {
+        let mut commit = page(unit, 1, "", Vec::new());
+        commit.conclude = Box::new(move |_| Conclusion {
+            poll: Some(poll_row(started)),
+            ..Conclusion::default()
+        });
+        wait(store.commit(commit)).unwrap();
+    };
+    for started in 0..10 {
+        poll(quiet, started);
+    }
+    for started in 0..100 {
+        poll(busy, started);
+    }
+    let rows = store.polls(Some(busy), 1_000).unwrap();
+    assert!(rows.len() <= 40, "{}", rows.len());
+    let polls: u64 = rows.iter().map(|row| row.polls).sum();
+    assert_eq!(polls, 100, "folded, not thrown away");
+    assert_eq!(store.polls(Some(quiet), 1_000).unwrap().len(), 10);
+    // Eleven minutes later: what is older goes, of every unit.
+    for started in 660_200..660_240 {
+        poll(busy, started);
+    }
+    assert_eq!(store.polls(Some(quiet), 1_000).unwrap(), []);
+    let rows = store.polls(None, 1_000).unwrap();
+    assert!(rows.iter().all(|row| row.ended > 60_000), "{rows:?}");
+    // The count of a unit whose rows went is right: it takes as many as before.
+    for started in 700_000..700_040 {
+        poll(quiet, started);
+    }
+    assert!(store.polls(Some(quiet), 1_000).unwrap().len() <= 40);
+    assert!(store.polls(None, 1_000).unwrap().len() <= 60 + 32);
+    let mut seen = 0;
+    store
+        .each_poll(None, &mut |_| {
+            seen += 1;
+            seen < 3
+        })
+        .unwrap();
+    assert_eq!(seen, 3);
 }

@@ -1,11 +1,15 @@
 //! The verbs that only ask: `status`, `records`, `polls`, `resume`.
 
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use weir_rules::model::Class;
 
 use super::ask::{Answerer, answer_here, ask_or_open};
 use super::output::{To, print};
-use super::{CliError, Common, setting};
-use crate::control::Request;
+use super::{CliError, Common, duration, setting};
+use crate::control::{PollFilter, Request, Since};
+use crate::poll::Outcome;
+use crate::verbs::polls::CLASSES;
 
 /// `weir status`
 #[derive(Debug, Args)]
@@ -35,7 +39,8 @@ pub struct Records {
 
 /// `weir polls`
 #[derive(Debug, Args)]
-#[command(after_help = "Example: weir polls oss --limit 5")]
+#[command(after_help = "Example: weir polls oss --outcome failed --since 2h\n\
+    Old polls that went well are folded into one row each hour; `host.poll_log` in weir.toml says how long rows are kept.")]
 pub struct Polls {
     /// CONNECTION, CONNECTION/STREAM or CONNECTION/STREAM/PARTITION
     #[arg(value_name = "UNIT")]
@@ -43,6 +48,33 @@ pub struct Polls {
     /// At most this many
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: usize,
+    /// Only polls that ended so
+    #[arg(long, value_name = "OUTCOME", value_parser = PossibleValuesParser::new(Outcome::ALL.map(Outcome::name)))]
+    outcome: Option<String>,
+    /// Only polls that ended in a fault of this class
+    #[arg(long, value_name = "CLASS", value_parser = class())]
+    class: Option<Class>,
+    /// Only polls that ended since then: a time ago (2h), a date, or an RFC 3339 time
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    since: Option<Since>,
+}
+
+fn class() -> impl TypedValueParser<Value = Class> {
+    PossibleValuesParser::new(CLASSES.map(Class::name)).map(|word| {
+        CLASSES
+            .into_iter()
+            .find(|class| class.name() == word)
+            .unwrap_or(Class::Unknown)
+    })
+}
+
+fn since(text: &str) -> Result<Since, String> {
+    if let Some(at) = crate::config::moment(text) {
+        return Ok(Since::At(at));
+    }
+    duration::parse(text).map(Since::Ago).map_err(|_| {
+        "write a time ago (30m, 2h, 1d), a date (2026-01-31) or an RFC 3339 time".to_owned()
+    })
 }
 
 /// `weir gaps`
@@ -82,10 +114,13 @@ impl From<Records> for Request {
 
 impl From<Polls> for Request {
     fn from(polls: Polls) -> Request {
-        Request::Polls {
+        Request::Polls(PollFilter {
             unit: polls.unit,
             limit: polls.limit,
-        }
+            outcome: polls.outcome,
+            class: polls.class,
+            since: polls.since,
+        })
     }
 }
 

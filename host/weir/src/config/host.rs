@@ -1,11 +1,12 @@
 //! `[host]`: where things lie and what the host may use.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::thread;
-
 use std::time::Duration;
 
-use super::reader::{Report, Section};
+use super::reader::{Entry, Report, Section};
+use crate::store::PollsKept;
 
 /// `[host]`, every key optional.
 ///
@@ -36,8 +37,12 @@ pub struct Host {
     pub max_body: usize,
     /// `store_cache`: bytes of the store kept in memory, at least `"1MiB"`. Default `"16MiB"`.
     pub store_cache: usize,
-    /// `poll_log`: how long the rows of past polls are kept, in ms. Default `"30d"`.
-    pub poll_log: weir_rules::model::Duration,
+    /// `poll_log`: how long the rows of past polls are kept (`"30d"`), or `{ keep, per_unit, in_all }`, the last two in
+    /// rows. Default `{ keep = "30d", per_unit = 200, in_all = 1000000 }`.
+    pub poll_log: PollsKept,
+    /// `metrics`: where `/metrics`, `/healthz` and `/readyz` answer besides the control socket: a loopback address and a
+    /// port, `"127.0.0.1:9464"`; any other address only as `{ address = "0.0.0.0:9464", open = true }`. Default: nowhere.
+    pub metrics: Option<SocketAddr>,
     /// `user_agent`: what vendors see. Default `weir/<version>`.
     pub user_agent: String,
 }
@@ -79,7 +84,8 @@ impl Host {
             timeout: Timeouts::default(),
             max_body: 16 << 20,
             store_cache: 16 << 20,
-            poll_log: 30 * 86_400_000,
+            poll_log: PollsKept::default(),
+            metrics: None,
             user_agent: concat!("weir/", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }
@@ -129,10 +135,11 @@ impl Host {
                 _ => report.complain(&at, "is out of range", "allowed: \"1MiB\" and more"),
             }
         }
-        if let Some(at) = section.get(report, "poll_log")
-            && let Some(ms) = at.duration(report)
-        {
-            host.poll_log = ms;
+        if let Some(at) = section.get(report, "poll_log") {
+            host.poll_log = poll_log(&at, report);
+        }
+        if let Some(at) = section.get(report, "metrics") {
+            host.metrics = metrics(&at, report);
         }
         if let Some(at) = section.get(report, "user_agent") {
             let help = "allowed: printable ASCII; example: \"acme-weir/1 (ops@acme.example)\"";
@@ -160,6 +167,64 @@ impl Host {
         section.finish(report);
         host
     }
+}
+
+fn poll_log(at: &Entry<'_>, report: &mut Report<'_>) -> PollsKept {
+    let help = "example: poll_log = \"30d\" or poll_log = { keep = \"30d\", per_unit = 200 }";
+    let mut kept = PollsKept::default();
+    if at.value.is_str() {
+        kept.keep = at.duration(report).unwrap_or(kept.keep);
+        return kept;
+    }
+    let Some(mut section) = at.section(report, help) else {
+        return kept;
+    };
+    if let Some(at) = section.get(report, "keep") {
+        kept.keep = at.duration(report).unwrap_or(kept.keep);
+    }
+    if let Some(at) = section.get(report, "per_unit")
+        && let Some(rows) = at.number(report, 1..100_001)
+    {
+        kept.per_unit = u32::try_from(rows).unwrap_or(kept.per_unit);
+    }
+    if let Some(at) = section.get(report, "in_all")
+        && let Some(rows) = at.number(report, 1..1_000_000_001)
+    {
+        kept.in_all = rows;
+    }
+    section.finish(report);
+    kept
+}
+
+fn metrics(at: &Entry<'_>, report: &mut Report<'_>) -> Option<SocketAddr> {
+    let help = "allowed: an address and a port; example: metrics = \"127.0.0.1:9464\"";
+    let (written, open) = if at.value.is_str() {
+        (at.clone(), false)
+    } else {
+        let mut section = at.section(report, help)?;
+        let open = section.get(report, "open");
+        let open = open.and_then(|at| at.flag(report)).unwrap_or(false);
+        let address = section.get(report, "address");
+        if address.is_none() {
+            report.missing(&section, "address", help);
+        }
+        section.finish(report);
+        (address?, open)
+    };
+    let Ok(address) = written.text(report, help)?.parse::<SocketAddr>() else {
+        report.complain(&written, "is no address with a port", help);
+        return None;
+    };
+    if !address.ip().is_loopback() && !open {
+        report.complain(
+            &written,
+            "can be read by anyone who reaches this address",
+            "allowed: a loopback address such as 127.0.0.1:9464; if it is meant, write \
+             metrics = { address = \"0.0.0.0:9464\", open = true }",
+        );
+        return None;
+    }
+    Some(address)
 }
 
 impl Timeouts {

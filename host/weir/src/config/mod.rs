@@ -9,10 +9,12 @@
 //! | table | type |
 //! | --- | --- |
 //! | `[host]` | [`Host`] |
+//! | `[alert]` | [`Alert`] |
 //! | `[connection.NAME]` | [`Connection`] |
 //! | `[connection.NAME.streams.STREAM]` | [`StreamSettings`] |
 //! | `[sink.NAME]` | [`SinkConfig`] |
 
+mod alert;
 mod auth;
 mod connection;
 mod error;
@@ -31,6 +33,7 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
 
+pub use alert::Alert;
 pub use auth::Auth;
 pub use connection::Connection;
 pub use error::{ConfigError, ConfigErrors, Source, nearest};
@@ -48,6 +51,8 @@ use reader::{Entry, Env, Report, Section};
 pub struct Config {
     /// `[host]`.
     pub host: Host,
+    /// `[alert]`.
+    pub alert: Alert,
     /// `[connection.NAME]`, by name.
     pub connections: BTreeMap<String, Connection>,
     /// `[sink.NAME]`, by name; stdout when none is configured.
@@ -116,6 +121,11 @@ fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, ConfigErrors> 
         .and_then(|at| at.section(&mut report, "example: [host]"))
         .map(|section| Host::read(section, &mut report))
         .unwrap_or_else(|| Host::default_in(&report));
+    let alert = root
+        .get(&mut report, "alert")
+        .and_then(|at| at.section(&mut report, "example: [alert]"))
+        .map(|section| Alert::read(section, &mut report))
+        .unwrap_or_default();
     let connections = named(
         root.get(&mut report, "connection"),
         &mut report,
@@ -129,6 +139,7 @@ fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, ConfigErrors> 
         SinkConfig::read,
     );
     one_file_one_sink(&sinks, &mut report);
+    not_among_our_own(&sinks, &host, &mut report);
     if sinks.is_empty() {
         sinks.insert("stdout".to_owned(), SinkConfig::Stdout);
     }
@@ -137,6 +148,7 @@ fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, ConfigErrors> 
     if report.errors.is_empty() {
         Ok(Config {
             host,
+            alert,
             connections,
             sinks,
             warnings: report.warnings,
@@ -168,6 +180,46 @@ fn one_file_one_sink(sinks: &BTreeMap<String, SinkConfig>, report: &mut Report<'
             None => taken.push((path, name)),
         }
     }
+}
+
+/// What lies in the data directory is weir's own: a sink's files there could take the place of the store.
+fn not_among_our_own(sinks: &BTreeMap<String, SinkConfig>, host: &Host, report: &mut Report<'_>) {
+    let data = plain(&host.data);
+    for (name, sink) in sinks {
+        let SinkConfig::File { path, .. } = sink else {
+            continue;
+        };
+        if plain(path).starts_with(&data) && !data.as_os_str().is_empty() {
+            let key = format!("sink.{name}.path");
+            let error = report.source.error(
+                &key,
+                path.to_str(),
+                format!(
+                    "lies in the data directory {}, where weir keeps its own files",
+                    host.data.display()
+                ),
+                "name a place outside of it; example: path = \"out/{connection}/{stream}.ndjson\"",
+            );
+            report.errors.push(error);
+        }
+    }
+}
+
+/// The path without `.` and, as far as its text tells, without `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in std::path::absolute(path)
+        .unwrap_or_else(|_| path.to_owned())
+        .components()
+    {
+        match part {
+            std::path::Component::ParentDir => {
+                plain.pop();
+            }
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// A table of named tables.
@@ -246,6 +298,11 @@ fn syntax_error(error: &toml::de::Error, text: &str, report: &Report<'_>) -> Con
 /// what is wrong with the text.
 pub fn duration(text: &str) -> Result<weir_rules::model::Duration, &'static str> {
     units::duration(text)
+}
+
+/// Reads a moment as `weir.toml` writes it: RFC 3339, or a date or time without an offset, which is UTC. In ms.
+pub fn moment(text: &str) -> Option<weir_rules::model::Timestamp> {
+    stream::parse_moment(text)
 }
 
 /// Explains an unknown name with the names that there are: for connectors, connections and streams.

@@ -308,14 +308,19 @@ fn moment(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Timestamp> {
         Some(written) => written.to_string(),
         None => at.text(report, help)?.to_owned(),
     };
-    let read = text
-        .parse::<jiff::Timestamp>()
-        .or_else(|_| jiff::tz::TimeZone::UTC.to_timestamp(text.parse::<jiff::civil::DateTime>()?))
-        .map(jiff::Timestamp::as_millisecond);
-    if read.is_err() {
+    let read = parse_moment(&text);
+    if read.is_none() {
         report.complain(at, "is not a date", help);
     }
-    read.ok()
+    read
+}
+
+/// Reads an RFC 3339 time, or a date or time without an offset as UTC.
+pub(super) fn parse_moment(text: &str) -> Option<Timestamp> {
+    text.parse::<jiff::Timestamp>()
+        .or_else(|_| jiff::tz::TimeZone::UTC.to_timestamp(text.parse::<jiff::civil::DateTime>()?))
+        .map(jiff::Timestamp::as_millisecond)
+        .ok()
 }
 
 /// A list of JSON pointers (RFC 6901), none of them to the whole record.

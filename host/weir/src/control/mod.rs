@@ -15,6 +15,7 @@ mod server;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use weir_rules::model::{Class, Timestamp};
 
 pub use client::{Unreachable, ask, is_served};
 pub use server::serve;
@@ -59,12 +60,7 @@ pub enum Request {
         after: Option<String>,
     },
     /// The log of polls, newest first.
-    Polls {
-        /// Only polls of these units.
-        unit: Option<String>,
-        /// At most this many.
-        limit: usize,
-    },
+    Polls(PollFilter),
     /// The holes in the data.
     Gaps {
         /// Only those of these units.
@@ -75,6 +71,32 @@ pub enum Request {
         /// The connection.
         connection: String,
     },
+}
+
+/// Which polls of the log are meant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PollFilter {
+    /// Only polls of these units.
+    pub unit: Option<String>,
+    /// At most this many.
+    pub limit: usize,
+    /// Only those that ended so: the word of an [`Outcome`](crate::poll::Outcome).
+    pub outcome: Option<String>,
+    /// Only those that ended in such a fault.
+    pub class: Option<Class>,
+    /// Only those that ended since then.
+    pub since: Option<Since>,
+}
+
+/// A moment, as people name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Since {
+    /// By the clock.
+    At(Timestamp),
+    /// So many ms ago.
+    Ago(u64),
 }
 
 /// The answer to a request.

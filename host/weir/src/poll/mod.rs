@@ -87,6 +87,20 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Every one of them.
+    pub const ALL: [Outcome; 10] = [
+        Outcome::Ok,
+        Outcome::NotModified,
+        Outcome::Truncated,
+        Outcome::Incomplete,
+        Outcome::Waiting,
+        Outcome::Failed,
+        Outcome::Parked,
+        Outcome::NeedsSignIn,
+        Outcome::Stopped,
+        Outcome::Skipped,
+    ];
+
     /// The word used in the poll log and by the command line.
     pub fn name(self) -> &'static str {
         match self {

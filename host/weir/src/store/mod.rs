@@ -14,6 +14,7 @@
 //! names the file and the way out; none is overwritten.
 
 mod error;
+mod log;
 mod redb;
 mod rows;
 
@@ -23,6 +24,7 @@ use weir_rules::unit::UnitState;
 
 pub use self::redb::{Cut, Fuse, MemoryDisk, RedbStore, StoreOptions};
 pub use error::StoreError;
+pub use log::{Folded, PollsKept};
 pub use rows::*;
 
 /// The answer to something handed to the store's writer: resolves when it is durable.
@@ -75,6 +77,23 @@ pub trait Store: Send + Sync + 'static {
     fn budgets(&self) -> Result<Vec<(BudgetKey, BudgetRow)>, StoreError>;
     /// Polls, newest first, at most `limit`; of one unit or of all.
     fn polls(&self, unit: Option<UnitId>, limit: usize) -> Result<Vec<PollRow>, StoreError>;
+    /// The same without a limit, one by one, until `each` says false; it must not call the store.
+    fn each_poll(
+        &self,
+        unit: Option<UnitId>,
+        each: &mut dyn FnMut(PollRow) -> bool,
+    ) -> Result<(), StoreError> {
+        for row in self.polls(unit, usize::MAX)? {
+            if !each(row) {
+                break;
+            }
+        }
+        Ok(())
+    }
+    /// How many transactions have been committed since the start.
+    fn commits(&self) -> u64 {
+        0
+    }
     /// Records of a unit in id order after `after`, at most `limit`.
     fn records(
         &self,

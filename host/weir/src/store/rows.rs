@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use weir_rules::model::{Class, Reason, Timestamp, Window};
 use weir_rules::unit::UnitState;
+use weir_rules::walk::Tally;
 
 /// Names a unit for people: connection, stream, and the partition where the stream has any.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -121,7 +122,7 @@ pub struct Conclusion {
     pub keep_validators_of: Option<u64>,
 }
 
-/// One attempt to bring a unit up to date.
+/// One attempt to bring a unit up to date; of older ones, several that went alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PollRow {
     /// The unit's number; filled by the store when zero.
@@ -132,11 +133,14 @@ pub struct PollRow {
     pub reason: Reason,
     /// What was asked for.
     pub window: Window,
+    /// When it was meant to begin, by this machine's clock; none in rows of an older program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intended: Option<Timestamp>,
     /// When it began, by this machine's clock.
     pub started: Timestamp,
     /// When it ended.
     pub ended: Timestamp,
-    /// `ok`, `not-modified`, `truncated`, `incomplete`, `waiting`, `failed`, `stopped`.
+    /// The word of [`Outcome`](crate::poll::Outcome).
     pub outcome: String,
     /// The fault's class where there was one.
     pub class: Option<Class>,
@@ -144,30 +148,36 @@ pub struct PollRow {
     pub code: Option<String>,
     /// What happened, for a person; without secrets.
     pub message: Option<String>,
-    /// HTTP requests made.
-    pub calls: u64,
-    /// Answers of 304.
-    pub not_modified: u64,
-    /// Decoded bytes of the answers' bodies.
-    pub bytes: u64,
-    /// Records in the answers.
-    pub records: u64,
-    /// Of them: not known before.
-    pub new: u64,
-    /// Of them: known with another content.
-    pub changed: u64,
-    /// Of them: known and the same.
-    pub unchanged: u64,
-    /// Of them: deletions.
-    pub deleted: u64,
-    /// A page was full.
-    pub full_page: bool,
-    /// The slowest call in ms.
-    pub latency: u64,
+    /// What it saw.
+    #[serde(flatten)]
+    pub tally: Tally,
     /// The interval chosen next, in ms.
     pub interval: u64,
     /// Why that interval.
     pub why: String,
+    /// How many polls this row stands for: old ones that went well are folded into one row.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub polls: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn is_one(polls: &u64) -> bool {
+    *polls == 1
+}
+
+impl PollRow {
+    /// Everything that the vendor showed was read.
+    pub fn is_good(&self) -> bool {
+        matches!(self.outcome.as_str(), "ok" | "not-modified")
+    }
+
+    /// The fault is tried again by itself: no person is needed for that.
+    pub fn is_retried(&self) -> bool {
+        self.class.is_some() && matches!(self.outcome.as_str(), "waiting" | "failed")
+    }
 }
 
 /// What is remembered of one record.

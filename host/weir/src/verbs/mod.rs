@@ -7,7 +7,7 @@
 mod check;
 pub mod connectors;
 mod gaps;
-mod polls;
+pub(crate) mod polls;
 mod records;
 mod resume;
 mod select;
@@ -52,10 +52,12 @@ pub enum Failure {
 /// [`Failure`]: the store, or a name that nothing has.
 pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Result<Reply, Failure> {
     // A host that has just started does not know its units yet. Whoever opened one for the request has seen to that.
-    let about_units = matches!(
-        request,
-        Request::Sync { .. } | Request::Check { .. } | Request::Resume { .. }
-    );
+    let about_units = match &request {
+        Request::Sync { .. } | Request::Check { .. } | Request::Resume { .. } => true,
+        Request::Records { unit, .. } | Request::Gaps { unit } => unit.is_some(),
+        Request::Polls(filter) => filter.unit.is_some(),
+        _ => false,
+    };
     if caller.running && about_units {
         host.prepared().await;
     }
@@ -69,7 +71,7 @@ pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Resul
         Request::Records { unit, limit, after } => {
             records::answer(host, unit.as_deref(), limit, after.as_deref())
         }
-        Request::Polls { unit, limit } => polls::answer(host, unit.as_deref(), limit),
+        Request::Polls(filter) => polls::answer(host, &filter),
         Request::Gaps { unit } => gaps::answer(host, unit.as_deref()),
         Request::Resume { connection } => resume::answer(host, &connection, &caller).await,
     }
@@ -88,7 +90,7 @@ pub fn render(request: &Request, body: serde_json::Value) -> Result<String, serd
             connectors::render(&serde_json::from_value(body)?, name.is_some())
         }
         Request::Records { .. } => records::render(&serde_json::from_value(body)?),
-        Request::Polls { .. } => polls::render(&serde_json::from_value(body)?),
+        Request::Polls(_) => polls::render(&serde_json::from_value(body)?),
         Request::Gaps { .. } => gaps::render(&serde_json::from_value(body)?),
         Request::Resume { .. } => resume::render(&serde_json::from_value(body)?),
     })

@@ -9,6 +9,7 @@ use weir::store::{
 };
 use weir_rules::model::{Reason, Window};
 use weir_rules::unit::UnitState;
+use weir_rules::walk::Tally;
 
 pub fn key(stream: &str) -> UnitKey {
     UnitKey {
@@ -90,24 +91,21 @@ pub fn poll_row(started: i64) -> PollRow {
             since: None,
             until: started,
         },
+        intended: Some(started),
         started,
         ended: started + 10,
         outcome: "ok".into(),
         class: None,
         code: None,
         message: None,
-        calls: 1,
-        not_modified: 0,
-        bytes: 0,
-        records: 0,
-        new: 0,
-        changed: 0,
-        unchanged: 0,
-        deleted: 0,
-        full_page: false,
-        latency: 1,
+        tally: Tally {
+            calls: 1,
+            latency: 1,
+            ..Tally::default()
+        },
         interval: 60_000,
         why: "as configured".into(),
+        polls: 1,
     }
 }
 

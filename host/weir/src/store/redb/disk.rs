@@ -7,6 +7,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -15,6 +16,9 @@ use redb::{Builder, Database, DatabaseError, StorageBackend};
 use super::tables;
 use super::trouble::{Trouble, guarded, io_error};
 use crate::store::StoreError;
+
+/// The store holds what vendors show to those alone who may see it.
+const OURS_ALONE: u32 = 0o600;
 
 const REDB_MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
 
@@ -34,6 +38,7 @@ impl Disk {
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(OURS_ALONE)
             .open(&lock_path)
             .map_err(|error| io_error(&lock_path, &error))?;
         match lock.try_lock() {
@@ -67,6 +72,7 @@ impl Disk {
             Disk::File { path, .. } => {
                 if path.try_exists().map_err(|error| io_error(path, &error))? {
                     check_magic(path)?;
+                    close_to_others(path);
                 } else {
                     create(path, cache_bytes)?;
                 }
@@ -164,6 +170,12 @@ fn create(path: &Path, cache_bytes: usize) -> Result<(), StoreError> {
         }
         _ => {}
     }
+    OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(OURS_ALONE)
+        .open(&fresh)
+        .map_err(|error| io_error(&fresh, &error))?;
     guarded(|| {
         let db = builder(cache_bytes).create(&fresh)?;
         tables::migrate(&db, 0)?;
@@ -176,6 +188,17 @@ fn create(path: &Path, cache_bytes: usize) -> Result<(), StoreError> {
         .and_then(|()| std::fs::rename(&fresh, path))
         .and_then(|()| sync_directory_of(path))
         .map_err(|error| io_error(path, &error))
+}
+
+/// A file of an older program may be open to all.
+fn close_to_others(path: &Path) {
+    let open = std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0);
+    if open
+        && let Err(error) =
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(OURS_ALONE))
+    {
+        tracing::warn!(path = %path.display(), %error, "other users may be able to read the store");
+    }
 }
 
 fn sync_directory_of(path: &Path) -> io::Result<()> {

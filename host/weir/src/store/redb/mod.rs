@@ -32,8 +32,8 @@ use self::work::Work;
 use self::writer::{Job, Operation, Writer};
 use super::{
     BudgetKey, BudgetRow, Commit, Conclusion, DeadLetter, Durable, OutboxBatch, OutboxSize,
-    PollRow, RecordRow, Seen, Sequence, Store, StoreError, UnitId, UnitKey, UnitRow, Validator,
-    ValidatorKey,
+    PollRow, PollsKept, RecordRow, Seen, Sequence, Store, StoreError, UnitId, UnitKey, UnitRow,
+    Validator, ValidatorKey,
 };
 
 pub use self::disk::MemoryDisk;
@@ -46,8 +46,8 @@ pub struct StoreOptions {
     pub cache_bytes: usize,
     /// A group of pages is closed at this many bytes: what one transaction may hold in memory.
     pub group_bytes: usize,
-    /// Polls that are kept of one unit; at least one.
-    pub polls_kept: u32,
+    /// How much of the log of polls is kept.
+    pub polls: PollsKept,
     /// Makes commits fail, for tests.
     pub fuse: Option<Arc<Fuse>>,
 }
@@ -57,7 +57,7 @@ impl Default for StoreOptions {
         StoreOptions {
             cache_bytes: 8 << 20,
             group_bytes: 2 << 20,
-            polls_kept: 200,
+            polls: PollsKept::default(),
             fuse: None,
         }
     }
@@ -271,6 +271,18 @@ impl Store for RedbStore {
 
     fn polls(&self, unit: Option<UnitId>, limit: usize) -> Result<Vec<PollRow>, StoreError> {
         self.shared.polls(unit, limit)
+    }
+
+    fn each_poll(
+        &self,
+        unit: Option<UnitId>,
+        each: &mut dyn FnMut(PollRow) -> bool,
+    ) -> Result<(), StoreError> {
+        self.shared.each_poll(unit, each)
+    }
+
+    fn commits(&self) -> u64 {
+        self.transactions()
     }
 
     fn records(

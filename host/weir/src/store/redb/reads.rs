@@ -162,28 +162,42 @@ impl Shared {
         unit: Option<UnitId>,
         limit: usize,
     ) -> Result<Vec<PollRow>, StoreError> {
+        let mut rows = Vec::new();
+        if limit > 0 {
+            self.each_poll(unit, &mut |row| {
+                rows.push(row);
+                rows.len() < limit
+            })?;
+        }
+        Ok(rows)
+    }
+
+    pub(super) fn each_poll(
+        &self,
+        unit: Option<UnitId>,
+        each: &mut dyn FnMut(PollRow) -> bool,
+    ) -> Result<(), StoreError> {
         self.read(|tx| {
             let polls = tx.open_table(tables::POLLS)?;
-            let mut rows = Vec::new();
             if let Some(unit) = unit {
                 let bounds = tables::of_unit(unit);
-                for row in polls
-                    .range::<&[u8]>(tables::slices(&bounds))?
-                    .rev()
-                    .take(limit)
-                {
-                    rows.push(serde_json::from_slice(row?.1.value())?);
+                for row in polls.range::<&[u8]>(tables::slices(&bounds))?.rev() {
+                    if !each(serde_json::from_slice(row?.1.value())?) {
+                        break;
+                    }
                 }
-                return Ok(rows);
+                return Ok(());
             }
-            for row in tx.open_table(tables::POLL_ORDER)?.iter()?.rev().take(limit) {
+            for row in tx.open_table(tables::POLL_ORDER)?.iter()?.rev() {
                 let (number, unit) = row?;
                 let key = tables::pair(unit.value(), number.value());
-                if let Some(poll) = polls.get(key.as_slice())? {
-                    rows.push(serde_json::from_slice(poll.value())?);
+                if let Some(poll) = polls.get(key.as_slice())?
+                    && !each(serde_json::from_slice(poll.value())?)
+                {
+                    break;
                 }
             }
-            Ok(rows)
+            Ok(())
         })
     }
 

@@ -24,13 +24,25 @@ impl Head {
     /// The whole row.
     pub(super) fn row(&self, state: &UnitState) -> Outcome<Vec<u8>> {
         let mut row = Vec::with_capacity(HEAD_LEN + 256);
+        self.write(&mut row);
+        serde_json::to_writer(&mut row, state)?;
+        Ok(row)
+    }
+
+    /// The whole row again, with the JSON as it was.
+    pub(super) fn before(&self, state: &[u8]) -> Vec<u8> {
+        let mut row = Vec::with_capacity(HEAD_LEN + state.len());
+        self.write(&mut row);
+        row.extend_from_slice(state);
+        row
+    }
+
+    fn write(&self, row: &mut Vec<u8>) {
         row.push(u8::from(self.due.is_some()));
         row.extend_from_slice(&self.due.unwrap_or_default().to_be_bytes());
         row.extend_from_slice(&self.polls.to_be_bytes());
         row.extend_from_slice(&self.epoch.to_be_bytes());
         row.extend_from_slice(&self.records.to_be_bytes());
-        serde_json::to_writer(&mut row, state)?;
-        Ok(row)
     }
 
     /// The head of a row, and the JSON behind it.

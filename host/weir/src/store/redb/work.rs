@@ -4,6 +4,7 @@
 //! other failure ends the whole transaction.
 
 mod outbox;
+mod polls;
 
 use redb::{ReadableTable as _, Table, WriteTransaction};
 use weir_rules::unit::UnitState;
@@ -14,7 +15,7 @@ use super::tables::{self, Counters, OUTBOX, RECORDS};
 use super::trouble::{Outcome, Trouble};
 use super::unit::Head;
 use crate::store::{
-    Commit, Conclusion, PollRow, Seen, Sequence, StoreError, UnitId, UnitKey, UnitRow, Validator,
+    Commit, Conclusion, PollsKept, Seen, Sequence, StoreError, UnitId, UnitKey, UnitRow, Validator,
     ValidatorKey,
 };
 
@@ -33,8 +34,8 @@ pub(super) struct Work<'tx> {
     poll_order: Table<'tx, u64, u64>,
     validators: Table<'tx, Bytes, Bytes>,
     counters: Counters,
-    /// Polls that are kept of one unit.
-    polls_kept: u32,
+    /// How much of the log of polls is kept.
+    kept: PollsKept,
     /// A sink has moved on: chunks may have become superfluous.
     sinks_moved: bool,
     /// Something was written.
@@ -42,7 +43,7 @@ pub(super) struct Work<'tx> {
 }
 
 impl<'tx> Work<'tx> {
-    pub(super) fn begin(tx: &'tx WriteTransaction, polls_kept: u32) -> Outcome<Self> {
+    pub(super) fn begin(tx: &'tx WriteTransaction, kept: PollsKept) -> Outcome<Self> {
         let meta = tx.open_table(tables::META)?;
         let counters = Counters::load(&meta)?;
         Ok(Work {
@@ -57,7 +58,7 @@ impl<'tx> Work<'tx> {
             polls: tx.open_table(tables::POLLS)?,
             poll_order: tx.open_table(tables::POLL_ORDER)?,
             validators: tx.open_table(tables::VALIDATORS)?,
-            polls_kept,
+            kept,
             sinks_moved: false,
             changed: false,
         })
@@ -255,32 +256,6 @@ impl<'tx> Work<'tx> {
         }
         self.units
             .insert(unit.0, head.row(&conclusion.state)?.as_slice())?;
-        Ok(())
-    }
-
-    fn add_poll(&mut self, unit: UnitId, head: &mut Head, mut poll: PollRow) -> Outcome<()> {
-        if poll.unit == UnitId(0) {
-            poll.unit = unit;
-        }
-        while head.polls > 0 && head.polls >= self.polls_kept {
-            let bounds = tables::of_unit(unit);
-            let Some(oldest) = self.polls.range::<&[u8]>(tables::slices(&bounds))?.next() else {
-                head.polls = 0;
-                break;
-            };
-            let (_, number) = tables::unpair(oldest?.0.value())?;
-            self.polls.remove(tables::pair(unit.0, number).as_slice())?;
-            self.poll_order.remove(number)?;
-            head.polls -= 1;
-        }
-        let number = self.counters.poll;
-        self.counters.poll += 1;
-        self.polls.insert(
-            tables::pair(unit.0, number).as_slice(),
-            serde_json::to_vec(&poll)?.as_slice(),
-        )?;
-        self.poll_order.insert(number, unit.0)?;
-        head.polls += 1;
         Ok(())
     }
 

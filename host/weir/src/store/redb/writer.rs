@@ -251,7 +251,7 @@ impl Writer {
             let mut tx = db.begin_write()?;
             // The allocator's state goes into each commit: after a kill the file opens at once, whatever its size.
             tx.set_quick_repair(true);
-            let mut work = Work::begin(&tx, self.shared.options.polls_kept)?;
+            let mut work = Work::begin(&tx, self.shared.options.polls)?;
             for operation in group {
                 match operation
                     .lease()
