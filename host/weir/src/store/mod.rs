@@ -127,6 +127,11 @@ pub trait Store: Send + Sync + 'static {
     /// Entries that a sink refused for good.
     fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError>;
 
+    /// What is kept of a credential that changes by itself (a rotated token), sealed by whoever stored it.
+    fn credential(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
+    /// Sets or removes it.
+    fn set_credential(&self, key: &str, sealed: Option<Vec<u8>>) -> Durable<()>;
+
     /// A small named value (a compiled file's digest, a connector's last good file).
     fn note(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
     /// Sets or removes a small named value.

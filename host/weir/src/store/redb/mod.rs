@@ -331,6 +331,18 @@ impl Store for RedbStore {
         self.shared.dead_letters(limit)
     }
 
+    fn credential(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.shared.credential(key)
+    }
+
+    fn set_credential(&self, key: &str, sealed: Option<Vec<u8>>) -> Durable<()> {
+        let key = key.to_owned();
+        self.job(
+            move |work| work.set_credential(&key, sealed.as_deref()).map(Ok),
+            |job| job,
+        )
+    }
+
     fn note(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         self.shared.note(key)
     }

@@ -342,6 +342,15 @@ impl Shared {
         })
     }
 
+    pub(super) fn credential(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        self.read(|tx| {
+            Ok(tx
+                .open_table(tables::CREDENTIALS)?
+                .get(key)?
+                .map(|value| value.value().to_vec()))
+        })
+    }
+
     pub(super) fn note(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         self.read(|tx| {
             Ok(tx

@@ -38,6 +38,9 @@ pub(super) const BUDGETS: TableDefinition<'_, Bytes, Bytes> = TableDefinition::n
 pub(super) const POLLS: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("polls");
 /// Number of the poll -> unit: the polls of all units in the order in which they ended.
 pub(super) const POLL_ORDER: TableDefinition<'_, u64, u64> = TableDefinition::new("poll_order");
+/// Credential -> its sealed state.
+pub(super) const CREDENTIALS: TableDefinition<'_, &str, Bytes> =
+    TableDefinition::new("credentials");
 /// Small named values.
 pub(super) const NOTES: TableDefinition<'_, &str, Bytes> = TableDefinition::new("notes");
 
@@ -47,7 +50,7 @@ const COUNTERS_KEY: &str = "counters";
 /// One step forward. It must leave the file readable by the code of its own schema number.
 type Migration = fn(&WriteTransaction) -> Outcome<()>;
 
-const MIGRATIONS: &[Migration] = &[create_tables];
+const MIGRATIONS: &[Migration] = &[create_tables, add_credentials];
 
 /// The schema that this program writes.
 pub(super) fn newest_schema() -> u64 {
@@ -76,6 +79,11 @@ fn create_tables(tx: &WriteTransaction) -> Outcome<()> {
         bytes: 0,
     };
     first.save(&mut tx.open_table(META)?)
+}
+
+fn add_credentials(tx: &WriteTransaction) -> Outcome<()> {
+    tx.open_table(CREDENTIALS)?;
+    Ok(())
 }
 
 /// The schema of a file; none when nothing has ever been committed to it.

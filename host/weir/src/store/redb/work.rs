@@ -290,6 +290,16 @@ impl<'tx> Work<'tx> {
         Ok(())
     }
 
+    pub(super) fn set_credential(&mut self, key: &str, sealed: Option<&[u8]>) -> Outcome<()> {
+        self.changed = true;
+        let mut credentials = self.tx.open_table(tables::CREDENTIALS)?;
+        match sealed {
+            Some(sealed) => credentials.insert(key, sealed)?,
+            None => credentials.remove(key)?,
+        };
+        Ok(())
+    }
+
     pub(super) fn set_note(&mut self, key: &str, value: Option<&[u8]>) -> Outcome<()> {
         self.changed = true;
         let mut notes = self.tx.open_table(tables::NOTES)?;
