@@ -121,6 +121,7 @@ fn desk(seed: u64) -> VendorSpec {
             since: Bound::new("updated_after", true),
             until: Bound::default(),
             format: TimeFormat::Rfc3339Ms,
+            ..Filter::default()
         },
         paging: Paging::Link { relative: false },
         page_size: PageSize {

@@ -1,12 +1,12 @@
-//! The vendor's source of chance: a number stream that is the same for a seed on every machine and with every
+//! The simulation's source of chance: a number stream that is the same for a seed on every machine and with every
 //! version of every library, so that a seed printed in a failure still means the same failure next year.
 
 /// SplitMix64 (Steele, Lea, Flood 2014): one word of state, good enough to decide what a vendor does next.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(u64);
+pub struct Dice(u64);
 
 /// The finaliser of SplitMix64: spreads every bit of `x` over the whole word.
-pub(crate) fn mix(x: u64) -> u64 {
+pub fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
@@ -14,7 +14,7 @@ pub(crate) fn mix(x: u64) -> u64 {
 
 /// A seed for one named part of a vendor, so that parts don't share a stream of numbers: adding a fault must not
 /// change what is written.
-pub(crate) fn seed_for(seed: u64, part: &str) -> u64 {
+pub fn seed_for(seed: u64, part: &str) -> u64 {
     part.bytes()
         .fold(mix(seed ^ 0x9e37_79b9_7f4a_7c15), |state, byte| {
             mix(state ^ u64::from(byte))
@@ -22,27 +22,33 @@ pub(crate) fn seed_for(seed: u64, part: &str) -> u64 {
 }
 
 impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// The stream of a seed.
+    pub fn new(seed: u64) -> Self {
         Dice(seed)
     }
 
-    pub(crate) fn next(&mut self) -> u64 {
+    /// 64 bits.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it never ends, and is no iterator"
+    )]
+    pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
     /// Uniform in `0.0 .. 1.0`.
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// True with this probability.
-    pub(crate) fn chance(&mut self, probability: f64) -> bool {
+    pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 
     /// Uniform in `0 .. bound`; 0 for an empty range.
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub fn below(&mut self, bound: u64) -> u64 {
         if bound == 0 {
             return 0;
         }
@@ -51,7 +57,7 @@ impl Dice {
     }
 
     /// Uniform in `low ..= high`.
-    pub(crate) fn between(&mut self, low: i64, high: i64) -> i64 {
+    pub fn between(&mut self, low: i64, high: i64) -> i64 {
         if high <= low {
             return low;
         }
@@ -59,7 +65,7 @@ impl Dice {
     }
 
     /// The time to the next event of a Poisson process, in the unit of `mean`.
-    pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
+    pub fn exponential(&mut self, mean: f64) -> f64 {
         -(1.0 - self.unit()).ln() * mean
     }
 }

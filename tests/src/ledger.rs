@@ -48,6 +48,15 @@ pub struct Call {
     pub overlapping: bool,
 }
 
+/// A wait that an answer told of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Told {
+    /// Until when its caller is not to come again.
+    pub until: i64,
+    /// With no call at all; otherwise with none for the same collection.
+    pub all: bool,
+}
+
 /// Sums over calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {

@@ -12,7 +12,7 @@
 pub mod answer;
 pub mod bulk;
 pub mod demo;
-mod dice;
+pub mod dice;
 pub mod judge;
 pub mod ledger;
 mod limits;

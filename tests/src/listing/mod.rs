@@ -131,8 +131,12 @@ fn matching<'a>(
     query: &'a Query,
 ) -> impl Fn(Option<Place>) -> Matches<'a> + 'a {
     let (low, high) = (lower(spec, query), upper(spec, query));
+    let too_wide = spec.filter.widest_ms > 0 && width(query) > spec.filter.widest_ms;
     move |after| {
         let shelf = world.shelf();
+        if too_wide {
+            return Box::new(std::iter::empty());
+        }
         if shelf.is_by_stamp() {
             let range = shelf.after(after, low, high);
             return Box::new(
@@ -148,6 +152,17 @@ fn matching<'a>(
                     std::ops::RangeBounds::contains(&(low, high), &place)
                 }),
         )
+    }
+}
+
+/// How wide a window was asked for; without both bounds it has no end. A later page is of a window that was answered.
+fn width(query: &Query) -> i64 {
+    if query.position.place.is_some() {
+        return 0;
+    }
+    match (query.since, query.until) {
+        (Some(since), Some(until)) => until.saturating_sub(since),
+        _ => i64::MAX,
     }
 }
 

@@ -17,6 +17,11 @@ pub(crate) struct Query {
 }
 
 impl Query {
+    /// The first page of a walk.
+    pub(crate) fn is_first(&self) -> bool {
+        self.position.turn == 0 && self.position.given == 0 && self.position.place.is_none()
+    }
+
     /// Whether this call meets an empty page although more follows. Never twice in a row.
     pub(super) fn plays_empty(&self, spec: &CollectionSpec) -> bool {
         let by_token = matches!(

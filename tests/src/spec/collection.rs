@@ -27,6 +27,8 @@ pub struct CollectionSpec {
     pub deletion: Deletion,
     /// The records' `views` change this often without being a change of the record; 0: never.
     pub volatile_every_ms: i64,
+    /// A record's content takes turns between two states, whatever its revision and stamp say: A, B, A, B.
+    pub flips: bool,
     /// In which order records are listed.
     pub order: Order,
     /// Which part of the collection may be asked for.
@@ -59,6 +61,7 @@ impl Default for CollectionSpec {
             time_format: TimeFormat::Rfc3339Ms,
             deletion: Deletion::Tombstone,
             volatile_every_ms: 0,
+            flips: false,
             order: Order::Ascending,
             filter: Filter::default(),
             paging: Paging::default(),
@@ -117,6 +120,8 @@ pub struct Filter {
     pub until: Bound,
     /// How both are spelt.
     pub format: TimeFormat,
+    /// A window wider than this is answered as if there were nothing in it; 0: any width is fine. Needs both bounds.
+    pub widest_ms: i64,
 }
 
 impl Default for Filter {
@@ -125,6 +130,7 @@ impl Default for Filter {
             since: Bound::new("updated_since", true),
             until: Bound::new("updated_until", false),
             format: TimeFormat::Rfc3339Ms,
+            widest_ms: 0,
         }
     }
 }
@@ -136,6 +142,7 @@ impl Filter {
             since: Bound::default(),
             until: Bound::default(),
             format: TimeFormat::default(),
+            widest_ms: 0,
         }
     }
 }

@@ -12,15 +12,47 @@ use super::load::Load;
 use super::play::{Reply, play, spoil};
 use crate::answer::{SimAnswer, SimRequest};
 use crate::dice::{Dice, mix, seed_for};
-use crate::ledger::{Call, Counts, Outcome};
+use crate::ledger::{Call, Counts, Outcome, Told};
 use crate::limits::{self, Quotas};
 use crate::listing::{self, Damage};
 use crate::spec::{CollectionSpec, Dialect, FaultKind, ScriptedFault, VendorSpec};
 use crate::time::http_date;
-use crate::world::{Renderer, World};
+use crate::world::{Renderer, Version, World};
 
 /// Calls that are kept one by one; later ones only count.
 const CALLS_KEPT: usize = 1_000_000;
+
+/// An answer, and what the vendor itself makes of the call.
+#[derive(Clone, Debug)]
+pub struct Served {
+    /// What goes over the wire.
+    pub answer: SimAnswer,
+    /// The call as it is remembered.
+    pub call: Call,
+    /// The wait that the answer tells of.
+    pub told: Option<Told>,
+    /// Who called: the bearer token, or `anonymous`.
+    pub caller: String,
+    /// Which collection, by its place in the spec.
+    pub collection: Option<usize>,
+    /// The page that was asked for, where the call got so far: also behind a 304 and a spoiled answer.
+    pub page: Option<Shown>,
+}
+
+/// A page, as the vendor means it.
+#[derive(Clone, Debug, Default)]
+pub struct Shown {
+    /// Its records, in their order.
+    pub versions: Vec<Version>,
+    /// The lower bound that was asked for.
+    pub since: Option<i64>,
+    /// The upper bound that was asked for.
+    pub until: Option<i64>,
+    /// It is the first of a walk.
+    pub first: bool,
+    /// More pages follow.
+    pub more: bool,
+}
 
 /// Everything about one collection that changes.
 #[derive(Debug)]
@@ -101,12 +133,7 @@ impl State {
         self.faults.inject(fault);
     }
 
-    pub(super) fn handle(
-        &mut self,
-        spec: &VendorSpec,
-        now: i64,
-        request: &SimRequest,
-    ) -> SimAnswer {
+    pub(super) fn handle(&mut self, spec: &VendorSpec, now: i64, request: &SimRequest) -> Served {
         self.now = self.now.max(now);
         let caller = request
             .header("authorization")
@@ -130,9 +157,13 @@ impl State {
         let mut reply = self.reply(spec, request, &caller, index, number, gives_in);
         self.finish(spec, &caller, latency, &mut reply.answer);
 
-        if let Some((wait_ms, all)) = reply.told {
-            let whom = if all { None } else { index };
-            self.told.insert((caller.clone(), whom), self.now + wait_ms);
+        let told = reply.told.map(|(wait_ms, all)| Told {
+            until: self.now + wait_ms,
+            all,
+        });
+        if let Some(told) = told {
+            let whom = if told.all { None } else { index };
+            self.told.insert((caller.clone(), whom), told.until);
         }
         let (status, bytes, ends) = match &reply.answer {
             SimAnswer::Response(response) => {
@@ -147,7 +178,7 @@ impl State {
         };
         if let Some(index) = index {
             let ends = self.now + i64::try_from(ends).unwrap_or(0);
-            self.busy.insert((caller, index), ends);
+            self.busy.insert((caller.clone(), index), ends);
         }
         let call = Call {
             at: self.now,
@@ -164,9 +195,16 @@ impl State {
         };
         self.counts.add(&call);
         if self.calls.len() < CALLS_KEPT {
-            self.calls.push(call);
+            self.calls.push(call.clone());
         }
-        reply.answer
+        Served {
+            answer: reply.answer,
+            call,
+            caller,
+            collection: index,
+            page: reply.page,
+            told,
+        }
     }
 
     fn is_early(&self, caller: &str, index: Option<usize>) -> bool {
@@ -297,7 +335,7 @@ impl State {
         };
         desk.world.advance(now);
         let params = request.query();
-        let page = listing::read(
+        let asked = listing::read(
             collection,
             &desk.renderer,
             &params,
@@ -305,9 +343,12 @@ impl State {
             now,
             lost_before,
         )
-        .and_then(|query| listing::page(collection, &desk.world, &query, now));
-        let page = match page {
-            Ok(page) => page,
+        .and_then(|query| {
+            let page = listing::page(collection, &desk.world, &query, now)?;
+            Ok((query, page))
+        });
+        let (query, page) = match asked {
+            Ok(asked) => asked,
             Err(refusal) => {
                 let response = error(refusal.status, refusal.code, &refusal.message);
                 return Reply::new(response, Outcome::Refused(refusal.status));
@@ -328,6 +369,17 @@ impl State {
             damage,
         );
 
+        let records = page.versions.len();
+        let mut shown = Shown {
+            since: query.since,
+            until: query.until,
+            first: query.is_first(),
+            more: page.has_more,
+            versions: page.versions,
+        };
+        if damage == Damage::NoLastRecord {
+            shown.versions.pop();
+        }
         let mut response = with_text(200, "application/json; charset=utf-8", text);
         response.headers.extend(paging);
         let changed = desk.world.last_change() + spec.date_skew_ms;
@@ -338,18 +390,21 @@ impl State {
             response
                 .headers
                 .retain(|(name, _)| name != "content-type" && name != "link");
-            return Reply::new(response, Outcome::NotModified);
+            return Reply {
+                page: Some(shown),
+                ..Reply::new(response, Outcome::NotModified)
+            };
         }
         if spec.gzip && accepts_gzip(request) {
             compress(&mut response);
         }
-        let records = page.versions.len();
         let (answer, outcome) = spoil(response, fault);
         Reply {
             answer,
             outcome,
             records,
             told: None,
+            page: Some(shown),
         }
     }
 

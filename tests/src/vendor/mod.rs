@@ -12,7 +12,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::answer::{SimAnswer, SimRequest};
 use crate::ledger::{Call, Counts, History, Ledger};
 use crate::spec::{Deletion, Paging, ScriptedFault, SpecError, VendorSpec, Write};
+use crate::world::{Renderer, Version};
 use exchange::State;
+
+pub use exchange::{Served, Shown};
 
 /// A simulated vendor. With the same spec, the same start and the same calls at the same times it gives the same
 /// answers, byte for byte.
@@ -46,7 +49,35 @@ impl Vendor {
 
     /// Answers one call that arrives at `now`. A `now` before that of an earlier call counts as that one's.
     pub fn handle(&self, now: i64, request: &SimRequest) -> SimAnswer {
+        self.serve(now, request).answer
+    }
+
+    /// As [`Vendor::handle`], with what the vendor itself makes of the call.
+    pub fn serve(&self, now: i64, request: &SimRequest) -> Served {
         self.state().handle(&self.spec, now, request)
+    }
+
+    /// Turns versions of a collection into their text and ids.
+    pub fn renderer(&self, collection: usize) -> Option<Renderer> {
+        let state = self.state();
+        state
+            .desks
+            .get(collection)
+            .map(|desk| desk.renderer.clone())
+    }
+
+    /// The versions of a collection that were written up to `now`, in that order, from the one with this index on.
+    pub fn versions_from(&self, now: i64, collection: usize, from: usize) -> Vec<Version> {
+        let mut state = self.state();
+        state.advance(now);
+        let versions = state
+            .desks
+            .get(collection)
+            .map(|desk| desk.world.versions());
+        versions
+            .and_then(|versions| versions.get(from..))
+            .unwrap_or_default()
+            .to_vec()
     }
 
     /// A write from outside, now; its `at_ms` is ignored. Unknown collections are ignored.

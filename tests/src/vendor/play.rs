@@ -2,6 +2,7 @@
 
 use super::conditional::compress;
 use super::errors::{error, refusal, web_page, with_text};
+use super::exchange::Shown;
 use crate::answer::{SimAnswer, SimRequest, SimResponse};
 use crate::ledger::Outcome;
 use crate::limits;
@@ -14,6 +15,8 @@ pub(super) struct Reply {
     pub(super) records: usize,
     /// The wait that was told, and whether it concerns all collections.
     pub(super) told: Option<(i64, bool)>,
+    /// The page that was asked for, where the call got so far.
+    pub(super) page: Option<Shown>,
 }
 
 impl Reply {
@@ -23,6 +26,7 @@ impl Reply {
             outcome,
             records: 0,
             told: None,
+            page: None,
         }
     }
 }
@@ -73,6 +77,7 @@ pub(super) fn play(fault: &FaultKind, request: &SimRequest, server_now: i64) -> 
                 outcome,
                 records: 0,
                 told: None,
+                page: None,
             });
         }
         FaultKind::Reset | FaultKind::Hang => {
@@ -86,6 +91,7 @@ pub(super) fn play(fault: &FaultKind, request: &SimRequest, server_now: i64) -> 
                 outcome,
                 records: 0,
                 told: None,
+                page: None,
             });
         }
         FaultKind::Truncated

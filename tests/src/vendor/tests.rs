@@ -518,3 +518,50 @@ fn a_skewed_vendor_dates_by_its_own_clock() {
     );
     assert_eq!(refused.header("x-ratelimit-reset"), Some("1930384803"));
 }
+
+#[test]
+fn a_window_that_is_too_wide_is_answered_as_if_it_were_empty() {
+    let mut spec = VendorSpec::default();
+    let collection = &mut spec.collections[0];
+    collection.writes.initial = 30;
+    collection.filter.widest_ms = 3_600_000;
+    let vendor = Vendor::new(spec, START).unwrap();
+    let records = |since: i64| {
+        let stamp = |at| crate::time::TimeFormat::Rfc3339Ms.write(at);
+        let url = format!(
+            "/orders?updated_since={}&updated_until={}",
+            stamp(since),
+            stamp(START)
+        );
+        vendor.serve(START, &SimRequest::get(&url)).call.records
+    };
+    assert_eq!(records(START - 3_600_000), 20);
+    assert_eq!(records(START - 3_600_001), 0);
+}
+
+#[test]
+fn flipping_content_takes_turns() {
+    let spec = CollectionSpec {
+        flips: true,
+        ..CollectionSpec::default()
+    };
+    let vendor = Vendor::new(
+        VendorSpec {
+            collections: vec![spec],
+            ..VendorSpec::default()
+        },
+        START,
+    )
+    .unwrap();
+    for at in 1..=3 {
+        vendor.write(START + at, "orders", &Write::default());
+    }
+    let versions = vendor.versions_from(START + 3, 0, 0);
+    let renderer = vendor.renderer(0).unwrap();
+    let title = |index: usize| {
+        let text = renderer.render(&versions[index]);
+        text.head[text.head.find("title").unwrap()..].to_owned()
+    };
+    assert_eq!(title(0), title(2));
+    assert_ne!(title(0), title(1));
+}

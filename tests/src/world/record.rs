@@ -31,6 +31,7 @@ pub struct Renderer {
     ids: IdKind,
     time: crate::time::TimeFormat,
     volatile_every_ms: i64,
+    flips: bool,
 }
 
 /// A record's text, without the value of its volatile field.
@@ -50,6 +51,7 @@ impl Renderer {
             ids: spec.ids,
             time: spec.time_format,
             volatile_every_ms: spec.volatile_every_ms,
+            flips: spec.flips,
         }
     }
 
@@ -71,9 +73,18 @@ impl Renderer {
         digits.parse::<u64>().ok()?.checked_sub(self.first_id)
     }
 
+    /// Names the content of a version among those of its record, its `rev`, `updated_at`, `deleted` and `views` aside.
+    pub fn content(&self, version: &Version) -> u64 {
+        if self.flips {
+            u64::from(version.revision % 2)
+        } else {
+            u64::from(version.revision)
+        }
+    }
+
     /// The text of a version, volatile value aside.
     pub fn render(&self, version: &Version) -> Rendered {
-        let chance = mix(self.seed ^ mix(version.record ^ (u64::from(version.revision) << 40)));
+        let chance = mix(self.seed ^ mix(version.record ^ (self.content(version) << 40)));
         let word = |shift: u32| pick(&WORDS, chance >> shift);
         let id = match self.ids {
             IdKind::Number => self.id(version.record),
