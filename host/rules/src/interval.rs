@@ -176,6 +176,8 @@ pub struct Chosen {
     pub pause: Duration,
     /// Why.
     pub why: Why,
+    /// It is longer than the freshness that the user was promised: the vendor does not allow that.
+    pub late: bool,
 }
 
 /// Chooses the interval after a poll that went well. A failed poll leaves the interval alone: its fault says
@@ -219,6 +221,7 @@ pub fn next(config: &Interval, state: IntervalState, found: Yield, floors: Floor
         interval,
         pause: vendor.max(pressure),
         why,
+        late: config.freshness.is_some_and(|fresh| interval > fresh),
     }
 }
 

@@ -49,6 +49,13 @@ pub struct MiadState {
     pub interval: Duration,
 }
 
+impl MiadState {
+    /// The interval stands at its ceiling.
+    pub fn is_pinned(&self, config: &Miad) -> bool {
+        self.interval >= config.max.max(config.min)
+    }
+}
+
 /// How a call went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {

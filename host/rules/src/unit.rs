@@ -17,6 +17,7 @@ use crate::interval::{self, Chosen, Floors, Interval, IntervalState, Yield};
 use crate::miad::MiadState;
 use crate::model::{Class, CursorKind, Duration, Order, Reason, Stream, Timestamp};
 use crate::overlap::{self, Lags, Overlap};
+use crate::quiet::Asked;
 use crate::walk::{Ending, Start, Tally, Walk};
 use crate::window::{self, Ask};
 
@@ -47,6 +48,9 @@ pub struct UnitState {
     pub page_size: Option<u32>,
     /// Latencies, for vendors that publish no limits.
     pub miad: MiadState,
+    /// The first request of the last walk, where it was answered well, at such a vendor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked: Option<Asked>,
     /// Faults in a row.
     pub faults: FaultHistory,
     /// How late records become visible.
@@ -96,6 +100,9 @@ pub struct Last {
     pub outcome: String,
     /// What happened, where something did.
     pub message: Option<String>,
+    /// What is promised of the unit's interval and not kept, and why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unkept: Option<String>,
 }
 
 /// How one unit is polled: the stream as its connector describes it, and what the configuration says of it.

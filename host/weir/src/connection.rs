@@ -69,6 +69,8 @@ pub struct Stream {
     pub reserve: u8,
     /// Who goes first when calls are scarce.
     pub priority: config::Priority,
+    /// Hours in which no poll begins.
+    pub quiet: config::Quiet,
 }
 
 /// Why a connection can't be polled. The text says what to do.
@@ -291,6 +293,7 @@ impl Stream {
             backoff,
             reserve: wanted.reserve,
             priority: wanted.priority,
+            quiet: wanted.quiet.clone(),
         })
     }
 }

@@ -25,6 +25,7 @@ use crate::http::client::HttpClient;
 use crate::poll::Ledger;
 use crate::schedule::{self, Scheduler};
 use crate::sign_in::SignIn;
+use crate::status::{Meters, Remarks};
 use crate::stop::Stop;
 use crate::store::{RedbStore, Store, StoreError, StoreOptions, UnitId, UnitKey, UnitRow};
 
@@ -52,6 +53,10 @@ pub struct Host {
     pub scheduler: Scheduler,
     /// How the sinks are doing.
     pub sinks: Board,
+    /// What was counted since the start.
+    pub meters: Meters,
+    /// What of vendors' answers was not understood.
+    pub remarks: Remarks,
     /// Told when the host is to stop.
     pub stop: Stop,
     prepared: watch::Sender<bool>,
@@ -208,6 +213,8 @@ impl Host {
             ledger,
             sign_in: SignIn::default(),
             sinks: Board::default(),
+            meters: Meters::default(),
+            remarks: Remarks::default(),
             stop,
             prepared: watch::Sender::new(false),
         }))
@@ -351,7 +358,7 @@ impl Host {
         }
         for unit in units {
             let rests = paused || needs_sign_in || unit.state.parked.is_some() || !scheduled;
-            let due = (!rests).then(|| self.first_due(unit, connection, now));
+            let due = (!rests).then(|| self.first_due(unit, connection, now, units.len()));
             let due = due.map(|due| schedule::on_monotonic(self, due));
             queue.place(unit.id, number, due);
         }
@@ -366,16 +373,18 @@ impl Host {
         unit: &UnitRow,
         connection: Option<&Connection>,
         now: Timestamp,
+        siblings: usize,
     ) -> Timestamp {
-        match unit.due {
+        let stream = connection.and_then(|connection| connection.streams.get(&unit.key.stream));
+        let due = match unit.due {
             Some(due) if due > now => due,
             _ => {
-                let interval = connection
-                    .and_then(|connection| connection.streams.get(&unit.key.stream))
-                    .map_or(0, |stream| stream.settings.interval.min);
-                stagger::first_start(&unit.key.to_string(), now, interval.min(START_SPREAD))
+                let interval = stream.map_or(0, |stream| stream.settings.interval.min);
+                let spread = START_SPREAD.saturating_mul(siblings as u64);
+                stagger::first_start(&unit.key.to_string(), now, interval.min(spread))
             }
-        }
+        };
+        stream.map_or(due, |stream| stream.quiet.after(due))
     }
 
     /// Polls what is due until the host is told to stop.
@@ -384,8 +393,9 @@ impl Host {
     }
 }
 
-/// Over how many ms the first polls after a start are spread at most.
-const START_SPREAD: u64 = 2_000;
+/// Over how many ms for each of a connection's units their first polls after a start are spread, within an interval: one
+/// unit starts at once, and a thousand do not start together.
+const START_SPREAD: u64 = 100;
 
 /// How long a host that stops waits for its sinks.
 pub const DRAIN: Duration = Duration::from_secs(10);

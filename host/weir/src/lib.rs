@@ -16,6 +16,7 @@
 //! | [`http`] | client, guard, credentials |
 //! | [`store`] | everything that must survive a crash |
 //! | [`sink`], [`deliveries`] | delivery from the outbox |
+//! | [`status`] | the numbers, alerts and metrics that tell how a host does |
 //! | [`control`], [`verbs`], [`cli`] | what a person asks, how it is answered and shown |
 //!
 //! The rules themselves are in `weir-rules`, the wasm runtime in `weir-runtime`.
@@ -33,6 +34,7 @@ pub mod poll;
 pub mod schedule;
 pub mod sign_in;
 pub mod sink;
+pub mod status;
 pub mod stop;
 pub mod store;
 pub mod verbs;

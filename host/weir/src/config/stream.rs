@@ -2,6 +2,7 @@
 
 use weir_rules::model::{Duration, Timestamp};
 
+use super::quiet::Quiet;
 use super::reader::{Entry, Report, Section};
 
 /// The settings of one stream, every key optional. What is left out is up to the connector's descriptor, and to the
@@ -38,6 +39,9 @@ pub struct StreamSettings {
     pub priority: Priority,
     /// `backoff`: waits after a fault without the vendor's own word.
     pub backoff: Backoff,
+    /// `quiet`: hours of the day in which no poll begins, UTC or in a zone. Example
+    /// `{ hours = ["01:00-02:30"], zone = "Europe/Berlin" }`. Default: none.
+    pub quiet: Quiet,
 }
 
 /// `interval = { min, max, strategy }`.
@@ -105,13 +109,14 @@ impl Default for StreamSettings {
             reserve: 0,
             priority: Priority::Normal,
             backoff: Backoff::default(),
+            quiet: Quiet::default(),
         }
     }
 }
 
 impl StreamSettings {
     /// The keys of a stream's table.
-    pub(super) const KEYS: [&'static str; 11] = [
+    pub(super) const KEYS: [&'static str; 12] = [
         "enabled",
         "freshness",
         "interval",
@@ -123,6 +128,7 @@ impl StreamSettings {
         "reserve",
         "priority",
         "backoff",
+        "quiet",
     ];
 
     /// Reads a stream's table over what holds for all streams of the connection.
@@ -187,6 +193,9 @@ impl StreamSettings {
         }
         if let Some(at) = section.get(report, "backoff") {
             stream.backoff = Backoff::read(&at, report, stream.backoff);
+        }
+        if let Some(at) = section.get(report, "quiet") {
+            stream.quiet = Quiet::read(&at, report);
         }
         section.finish(report);
         stream

@@ -5,7 +5,8 @@ use weir_rules::fault::{Signals, default_class, default_scope, says_limit};
 use weir_rules::http_date::Anchor;
 use weir_rules::limits;
 use weir_rules::miad::{self, Miad};
-use weir_rules::model::{Class, Fault, Limit, Reason, Scope};
+use weir_rules::model::{Class, Fault, Limit, Reason, Scope, Timestamp};
+use weir_rules::quiet::{self, Asked};
 use weir_rules::wait::{self, Wait};
 use weir_runtime::contract::{self, Body, Request, Response};
 use weir_runtime::{CallError, CallErrorKind};
@@ -15,6 +16,7 @@ use super::run::Poll;
 use crate::http::CallLimits;
 use crate::http::exchange::{Answer, Ask, Endpoint, Exchange, ExchangeError};
 use crate::http::guard::Target;
+use crate::status::Latencies;
 use crate::store::{BudgetKey, BudgetRow, StoreError, Validator, ValidatorKey};
 
 /// What came of a call that was made.
@@ -24,12 +26,15 @@ pub(super) struct Call {
 }
 
 /// What an answer costs and says, whatever it means.
-#[derive(Default)]
 pub(super) struct Answered {
     pub(super) calls: u32,
     pub(super) bytes: usize,
-    /// In ms.
+    /// The longest call's, in ms.
     pub(super) latency: u64,
+    /// Those of all calls.
+    pub(super) latencies: Latencies,
+    /// How the last call went.
+    call: miad::Call,
     pub(super) budgets: Vec<(BudgetKey, BudgetRow)>,
 }
 
@@ -53,6 +58,11 @@ pub(super) enum Read {
 pub(super) enum CallFailed {
     Store(StoreError),
     Fault(Fault),
+    /// The same was asked a moment ago.
+    Repeat {
+        until: Timestamp,
+        why: String,
+    },
 }
 
 impl From<StoreError> for CallFailed {
@@ -109,19 +119,33 @@ impl Poll<'_> {
             unit: self.row.id,
             request: exchange.fingerprint(),
         };
+        let is_first = step.is_none();
+        if is_first {
+            self.hold_back_repeat(&key)?;
+        }
         let mut known = None;
         // A resync reads everything, whatever the vendor thinks we have.
         if request.conditional && self.walk.reason != Reason::Resync {
             known = self.host.store.validator(&key)?;
         }
-        let mut seen = Answered::default();
+        let mut seen = Answered {
+            calls: 0,
+            bytes: 0,
+            latency: 0,
+            latencies: Latencies::default(),
+            call: miad::Call::Failed,
+            budgets: Vec::new(),
+        };
         let mut answer = self.send(&exchange, known.as_ref(), &mut seen).await;
         if let (Ok((answered, ..)), Some(validator)) = (&answer, &known)
             && answered.response.status == 304
         {
             let etag = answered.response.header("etag");
+            // Not modified: whatever that call took, it was answered.
+            self.felt(seen.call);
             match conditional::judge(Some(&tags(validator)), etag) {
                 NotModified::Believed => {
+                    self.answered_well(is_first, &key);
                     let read = Read::NotModified {
                         key,
                         validator: validator.clone(),
@@ -136,6 +160,8 @@ impl Poll<'_> {
         let (answer, anchor, limits) = match answer {
             Ok(answer) => answer,
             Err(error) => {
+                self.felt(miad::Call::Failed);
+                self.state.asked = None;
                 let fault = self.masked(exchange_fault(&error));
                 return Ok(Call {
                     read: Read::Fault { fault, wait: None },
@@ -144,8 +170,27 @@ impl Poll<'_> {
             }
         };
         let read = self
-            .read(step, &request, (answer, anchor, limits), key, &mut seen)
+            .read(
+                step,
+                &request,
+                (answer, anchor, limits),
+                key.clone(),
+                &mut seen,
+            )
             .await;
+        match &read {
+            Read::Fault { fault, .. } => {
+                self.state.asked = None;
+                self.felt(match fault.class {
+                    Class::Incomplete => miad::Call::Failed,
+                    _ => seen.call,
+                });
+            }
+            _ => {
+                self.answered_well(is_first, &key);
+                self.felt(seen.call);
+            }
+        }
         Ok(Call { read, seen })
     }
 
@@ -169,24 +214,21 @@ impl Poll<'_> {
             total: host.timeout.total,
             body: host.max_body,
         };
-        let sent = self.host.clock.wall();
+        let clock = &self.host.clock;
+        let (sent, began) = (clock.wall(), clock.monotonic());
         let answer = exchange
             .send(&*self.host.transport, &conditions, limits, &mut seen.calls)
             .await;
-        let received = self.host.clock.wall();
-        let latency = received.saturating_sub(sent).max(0).unsigned_abs();
+        let clock = &self.host.clock;
+        let received = clock.wall();
+        let took = clock.monotonic().saturating_sub(began);
+        let latency = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         seen.latency = seen.latency.max(latency);
-        let call = match &answer {
+        seen.latencies.add(latency);
+        seen.call = match &answer {
             Ok(answer) => miad::Call::answered(answer.response.status, latency),
             Err(_) => miad::Call::Failed,
         };
-        if self.stream.settings.unpublished_limits {
-            let stepped = miad::step(&Miad::default(), std::mem::take(&mut self.state.miad), call);
-            if stepped.pinned {
-                tracing::warn!(unit = %self.row.key, "the vendor is so slow that the unit's interval is at its ceiling");
-            }
-            self.state.miad = stepped.state;
-        }
         let answer = answer?;
         seen.bytes += answer.response.body.len();
         let anchor = Anchor::of(&answer.response.headers, received);
@@ -195,11 +237,58 @@ impl Poll<'_> {
         }
         let reading = limits::read(&answer.response.headers, &anchor);
         for ignored in &reading.ignored {
-            tracing::debug!(unit = %self.row.key, ignored, "a limit header was not understood");
+            self.host
+                .remarks
+                .add(&self.connection.name, ignored, received);
         }
         let learnt = self.host.ledger.learn(self, &reading.limits, received);
         seen.budgets.extend(learnt);
         Ok((answer, anchor, reading.limits))
+    }
+
+    /// Takes in how a call went, at a vendor that publishes no limits.
+    fn felt(&mut self, call: miad::Call) {
+        if !self.stream.settings.unpublished_limits {
+            return;
+        }
+        let before = std::mem::take(&mut self.state.miad);
+        let was_pinned = before.is_pinned(&Miad::default());
+        let stepped = miad::step(&Miad::default(), before, call);
+        if stepped.pinned && !was_pinned {
+            tracing::warn!(
+                unit = %self.row.key,
+                "the vendor is so slow, or refuses so often, that the unit's interval is at its ceiling"
+            );
+        }
+        self.state.miad = stepped.state;
+    }
+
+    /// At a vendor without published limits nobody but the schedule asks for the same again at once.
+    fn hold_back_repeat(&self, key: &ValidatorKey) -> Result<(), CallFailed> {
+        if !self.stream.settings.unpublished_limits || self.walk.reason == Reason::Schedule {
+            return Ok(());
+        }
+        let now = self.host.clock.wall();
+        let Some(until) = quiet::repeats(self.state.asked, short(key), now) else {
+            return Ok(());
+        };
+        let ago = now.abs_diff(self.state.asked.map_or(now, |asked| asked.at)) / 1_000;
+        Err(CallFailed::Repeat {
+            until,
+            why: format!(
+                "the same was asked {ago} s ago, and this vendor publishes no limits: it is not asked again within {} s",
+                quiet::REPEAT / 1_000
+            ),
+        })
+    }
+
+    fn answered_well(&mut self, is_first: bool, key: &ValidatorKey) {
+        if is_first && self.stream.settings.unpublished_limits {
+            self.state.asked = Some(Asked {
+                request: short(key),
+                at: self.host.clock.wall(),
+            });
+        }
     }
 
     async fn read(
@@ -373,6 +462,12 @@ fn response(answer: Answer) -> Response {
         url: url.into(),
         elapsed: u64::try_from(response.elapsed.as_millis()).unwrap_or(u64::MAX),
     }
+}
+
+/// Tells a unit's requests apart.
+fn short(key: &ValidatorKey) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = key.request;
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
 fn tags(validator: &Validator) -> Tags {

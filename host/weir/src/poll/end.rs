@@ -2,12 +2,14 @@
 //!
 //! Pure, and run inside the store's transaction: only there is it known which records were new.
 
-use weir_rules::interval::{Floors, Span, next_due};
+use weir_rules::interval::{Chosen, Floors, Span, Why, next_due};
+use weir_rules::miad::{self, Miad};
 use weir_rules::model::{Fault, Timestamp};
 use weir_rules::unit::{End, Last, UnitState, Waiting};
 use weir_rules::walk::{Ending, Tally, Walk};
 
 use super::{Outcome, Report};
+use crate::config::Quiet;
 use crate::connection::Stream;
 use crate::store::{Conclusion, PollRow};
 
@@ -21,11 +23,22 @@ pub(super) struct Concluded {
     pub(super) more: bool,
     pub(super) interval: u64,
     pub(super) why: String,
+    /// What is promised of the interval and not kept.
+    pub(super) unkept: Option<String>,
     /// The walk whose validators are kept; those of earlier walks are forgotten.
     pub(super) keep_validators_of: Option<u64>,
 }
 
 impl Concluded {
+    /// The next poll does not begin in the stream's quiet hours.
+    pub(super) fn around(mut self, quiet: &Quiet) -> Concluded {
+        if let Some((end, said)) = self.due.and_then(|due| quiet.end(due)) {
+            self.due = Some(end);
+            self.why = format!("{}; {said}", self.why);
+        }
+        self
+    }
+
     /// The rows that it leaves, and what whoever waits is told.
     pub(super) fn store(self, row: PollRow, tally: &Tally) -> (Conclusion, Report) {
         let class = self.fault.as_ref().map(|fault| fault.class);
@@ -34,6 +47,7 @@ impl Concluded {
             ended: row.ended,
             outcome: self.outcome.name().to_owned(),
             message: self.message.clone(),
+            unkept: self.unkept,
         });
         let report = Report {
             unit: Some(row.key.clone()),
@@ -66,7 +80,7 @@ impl Concluded {
 
 /// The walk has ended: the position moves, and the interval follows from what was found.
 pub(super) fn walked(
-    state: UnitState,
+    mut state: UnitState,
     walk: &Walk,
     ending: Ending,
     stream: &Stream,
@@ -74,10 +88,12 @@ pub(super) fn walked(
     lags: &[i64],
     span: Span,
 ) -> Concluded {
-    let pressure = stream
-        .settings
-        .unpublished_limits
-        .then_some(state.miad.interval);
+    let unpublished = stream.settings.unpublished_limits;
+    if unpublished && matches!(ending, Ending::Short { .. } | Ending::Stalled) {
+        // Incomplete, if only as a whole: a sign of pressure like a page that is.
+        state.miad = miad::step(&Miad::default(), state.miad, miad::Call::Failed).state;
+    }
+    let pressure = unpublished.then_some(state.miad.interval);
     let completed = state.complete(
         walk,
         &End {
@@ -118,10 +134,10 @@ pub(super) fn walked(
             )),
         ),
     };
-    let why = if next.overrun {
-        format!("{}; the poll took longer than its interval", chosen.why)
-    } else {
-        chosen.why.to_string()
+    let unkept = unkept(stream, &chosen, next.overrun, span);
+    let why = match &unkept {
+        Some(unkept) => format!("{}; {unkept}", chosen.why),
+        None => chosen.why.to_string(),
     };
     Concluded {
         due: Some(if completed.more { span.ended } else { next.at }),
@@ -131,9 +147,38 @@ pub(super) fn walked(
         fault: None,
         message,
         interval: chosen.interval,
+        unkept,
         why,
         keep_validators_of: Some(walk.number),
     }
+}
+
+/// What is promised of the interval and can't be kept as things stand.
+fn unkept(stream: &Stream, chosen: &Chosen, overrun: bool, span: Span) -> Option<String> {
+    let seconds = |ms: u64| format!("{} s", ms.div_ceil(1_000));
+    let fresh = stream.settings.interval.freshness;
+    if let Some(fresh) = fresh.filter(|_| chosen.late) {
+        let why = match chosen.why {
+            Why::Pressure => "the vendor's slow answers allow no more",
+            _ => "the vendor asked for a longer pause",
+        };
+        return Some(format!(
+            "the promised freshness of {} is not kept: {why}",
+            seconds(fresh)
+        ));
+    }
+    overrun.then(|| {
+        let took = span
+            .ended
+            .saturating_sub(span.started)
+            .max(0)
+            .unsigned_abs();
+        format!(
+            "the poll took longer ({}) than its interval ({})",
+            seconds(took),
+            seconds(chosen.interval)
+        )
+    })
 }
 
 /// A wait that somebody asked for, or the host's own end: the walk stays where it is.
@@ -158,6 +203,7 @@ pub(super) fn paused(
         due: Some(until),
         more: false,
         interval: until.saturating_sub(now).max(0).unsigned_abs(),
+        unkept: None,
         why,
         keep_validators_of: None,
     }

@@ -11,7 +11,8 @@ use weir_rules::model::{Limit, Reason, Scope, Timestamp};
 use weir_runtime::contract::Request;
 
 use super::run::Poll;
-use crate::store::{BudgetKey, BudgetRow};
+use crate::connection::Connection;
+use crate::store::{BudgetKey, BudgetRow, UnitKey};
 
 /// All budgets.
 pub struct Ledger {
@@ -36,6 +37,23 @@ impl Ledger {
         }
     }
 
+    /// The budgets that a connection's calls are held to, by scope and bucket; those of single units are left out.
+    pub fn of(&self, connection: &Connection) -> Vec<(Scope, String, Budget)> {
+        let budgets = self.lock();
+        let shared = [
+            (Scope::Connection, format!("connection {}", connection.name)),
+            (Scope::Credential, connection.shared.clone()),
+            (Scope::App, connection.app.clone()),
+        ];
+        let mut found = Vec::new();
+        for (scope, who) in shared {
+            for (bucket, budget) in budgets.get(&who).into_iter().flatten() {
+                found.push((scope, bucket.clone(), budget.clone()));
+            }
+        }
+        found
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, BTreeMap<String, Budget>>> {
         self.budgets.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -52,14 +70,8 @@ impl Ledger {
         let reserve = f64::from(poll.stream.reserve) / 100.0;
         let mut budgets = self.lock();
         let mut longest: Option<(Timestamp, String)> = None;
-        let holders = [
-            Scope::Unit,
-            Scope::Connection,
-            Scope::Credential,
-            Scope::App,
-        ]
-        .map(|scope| who(poll, scope));
-        for who in &holders {
+        let holders = SCOPES.map(|scope| (scope, who(&poll.connection, &poll.row.key, scope)));
+        for (scope, who) in &holders {
             for (bucket, budget) in budgets.get_mut(who).into_iter().flatten() {
                 if !concerns(request, bucket) {
                     continue;
@@ -69,17 +81,12 @@ impl Ledger {
                 if let Admit::WaitUntil(until) = budget.admit(now, cost, priority, reserve)
                     && longest.as_ref().is_none_or(|(longest, _)| until > *longest)
                 {
-                    let name = if bucket.is_empty() {
-                        "its limit"
-                    } else {
-                        bucket
-                    };
-                    longest = Some((until, format!("{name} of {who} has no room")));
+                    longest = Some((until, no_room(&poll.connection.name, *scope, bucket)));
                 }
             }
         }
         if longest.is_none() {
-            for who in &holders {
+            for (_, who) in &holders {
                 for (bucket, budget) in budgets.get_mut(who).into_iter().flatten() {
                     if concerns(request, bucket) {
                         budget.spend(cost, now);
@@ -102,7 +109,7 @@ impl Ledger {
             .iter()
             .map(|limit| {
                 let key = BudgetKey {
-                    who: who(poll, limit.scope),
+                    who: who(&poll.connection, &poll.row.key, limit.scope),
                     bucket: limit.bucket.clone().unwrap_or_default(),
                 };
                 let budget = budgets
@@ -125,7 +132,7 @@ impl Ledger {
         until: Timestamp,
     ) -> Vec<(BudgetKey, BudgetRow)> {
         let key = BudgetKey {
-            who: who(poll, scope),
+            who: who(&poll.connection, &poll.row.key, scope),
             bucket: String::new(),
         };
         let mut budgets = self.lock();
@@ -148,13 +155,35 @@ fn concerns(request: &Request, bucket: &str) -> bool {
     }
 }
 
-/// Who shares a limit of that scope with the poll's unit.
-fn who(poll: &Poll<'_>, scope: Scope) -> String {
-    let connection = &poll.connection;
+const SCOPES: [Scope; 4] = [
+    Scope::Unit,
+    Scope::Connection,
+    Scope::Credential,
+    Scope::App,
+];
+
+/// Who shares a limit of that scope with the unit.
+fn who(connection: &Connection, unit: &UnitKey, scope: Scope) -> String {
     match scope {
-        Scope::Unit => format!("unit {}", poll.row.key),
+        Scope::Unit => format!("unit {unit}"),
         Scope::Connection => format!("connection {}", connection.name),
         Scope::Credential => connection.shared.clone(),
         Scope::App => connection.app.clone(),
     }
+}
+
+/// Why a call waits, for a person, who knows the connection's name and not its credential's fingerprint.
+fn no_room(connection: &str, scope: Scope, bucket: &str) -> String {
+    let limit = if bucket.is_empty() {
+        "the vendor's limit".to_owned()
+    } else {
+        format!("the vendor's limit {bucket:?}")
+    };
+    let of = match scope {
+        Scope::Unit => "this unit".to_owned(),
+        Scope::Connection => format!("connection {connection}"),
+        Scope::Credential => format!("everyone on the credential of {connection}"),
+        Scope::App => format!("everyone on the connector of {connection}"),
+    };
+    format!("{limit} for {of} has no room")
 }

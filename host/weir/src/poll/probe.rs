@@ -90,6 +90,7 @@ pub async fn probe(host: &Host, unit: UnitId) -> Result<Probed, StoreError> {
         Err(CallFailed::Fault(fault)) => {
             return Ok(bad(&key, format!("{} {}", fault.code, fault.message)));
         }
+        Err(CallFailed::Repeat { why, .. }) => return Ok(Probed::Waits { unit: key, why }),
     };
     let latency = call.seen.latency;
     Ok(match call.read {

@@ -17,6 +17,7 @@ use super::{Job, Outcome, Report, SHORT_WAIT};
 use crate::connection::{Connection, Stream};
 use crate::host::Host;
 use crate::schedule::StoreFails;
+use crate::status::Latencies;
 use crate::store::{
     BudgetKey, BudgetRow, Commit, Conclusion, Durable, PollRow, PreparedRecord, Seen, StoreError,
     UnitRow, Validator, ValidatorKey,
@@ -63,6 +64,7 @@ fn skipped(row: UnitRow, why: &str) -> Report {
 
 fn store_failed(host: &Host, key: Option<&crate::store::UnitKey>, error: &StoreError) -> Report {
     let unit = key.map(tracing::field::display);
+    host.meters.not_stored();
     let now = host.clock.monotonic();
     let StoreFails { is_news, pause } = host.scheduler.store_fails(error, now);
     if is_news {
@@ -120,6 +122,8 @@ pub(super) struct Poll<'a> {
     /// What the walk had seen when this poll took it up.
     before: Tally,
     so_far: Arc<Mutex<SoFar>>,
+    /// How long its calls took.
+    latencies: Latencies,
     in_flight: VecDeque<(usize, Durable<Seen>)>,
 }
 
@@ -179,13 +183,18 @@ impl<'a> Poll<'a> {
             task: Arc::new(task),
             started,
             so_far: Arc::default(),
+            latencies: Latencies::default(),
             in_flight: VecDeque::new(),
         }
     }
 
     async fn run(mut self) -> Report {
         let mut baggage = Baggage::default();
+        let mut quiet = self.quiet_now();
         let ended = loop {
+            if let Some(ended) = quiet.take() {
+                break ended;
+            }
             let ended = match self.next_page(&mut baggage).await {
                 Ok(None) if self.walk.done() || self.walk.stalled => Some(Ended::Walked),
                 Ok(None) if self.host.stop.stopped() => Some(Ended::Stopped),
@@ -210,6 +219,12 @@ impl<'a> Poll<'a> {
         }
     }
 
+    /// No poll begins in its stream's quiet hours, whoever asked for it.
+    fn quiet_now(&self) -> Option<Ended> {
+        let (until, why) = self.stream.quiet.end(self.started)?;
+        Some(Ended::Waiting { until, why })
+    }
+
     /// Takes the walk's current step.
     async fn next_page(&mut self, baggage: &mut Baggage) -> Result<Option<Ended>, StoreError> {
         let step = match self.walk.step() {
@@ -228,6 +243,9 @@ impl<'a> Poll<'a> {
             Err(CallFailed::Store(error)) => return Err(error),
             Err(CallFailed::Fault(fault)) => {
                 return Ok(Some(Ended::Fault { fault, wait: None }));
+            }
+            Err(CallFailed::Repeat { until, why }) => {
+                return Ok(Some(Ended::Waiting { until, why }));
             }
         };
         self.answered(&seen, baggage);
@@ -312,6 +330,7 @@ impl<'a> Poll<'a> {
         so_far.tally.bytes += seen.bytes as u64;
         so_far.tally.latency = so_far.tally.latency.max(seen.latency);
         drop(so_far);
+        self.latencies.merge(&seen.latencies);
         baggage.bytes = seen.bytes;
         baggage.budgets.extend(seen.budgets.iter().cloned());
     }
@@ -372,7 +391,7 @@ impl<'a> Poll<'a> {
         // What was written while an earlier poll's walk waited is beyond its window.
         let asks_on =
             self.walk.taken_up && matches!(self.job.reason, Reason::SyncNow | Reason::Resync);
-        let report = Arc::new(Mutex::new(Report::default()));
+        let report: Arc<Mutex<(Report, Option<PollRow>)>> = Arc::default();
         let filled = report.clone();
         let row = self.poll_row(now);
         let span = Span {
@@ -397,8 +416,9 @@ impl<'a> Poll<'a> {
                         }
                     }
                 };
+                let concluded = concluded.around(&stream.quiet);
                 let (conclusion, made) = concluded.store(row, &so_far.tally);
-                *lock(&filled) = made;
+                *lock(&filled) = (made, conclusion.poll.clone());
                 conclusion
             }),
         );
@@ -407,7 +427,11 @@ impl<'a> Poll<'a> {
             durable.await.unwrap_or(Err(StoreError::Closed))?;
         }
         self.host.scheduler.store_works();
-        let report = lock(&report).clone();
+        let (report, row) = std::mem::take(&mut *lock(&report));
+        if let Some(row) = row {
+            let connector = self.connection.connector.name();
+            self.host.meters.polled(connector, &row, &self.latencies);
+        }
         Ok(report)
     }
 

@@ -131,6 +131,7 @@ mod tests {
             ended: 5,
             outcome: outcome.to_owned(),
             message: None,
+            unkept: None,
         })
     }
 

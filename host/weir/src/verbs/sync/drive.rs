@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tokio::sync::mpsc;
 use tokio::sync::oneshot::error::TryRecvError;
+use tokio::sync::{mpsc, oneshot};
 use weir_rules::model::{Reason, Timestamp};
 use weir_rules::walk::Tally;
 
@@ -37,7 +37,13 @@ pub(super) async fn drive(
     let mut polls = 0;
     let mut waited = 0;
     let last = loop {
-        let Some(report) = ask(host, unit.id, reason).await else {
+        let asked = host.scheduler.ask(unit.id, reason);
+        if asked.0 == Asked::Joined {
+            let text = format!("{name}: is being polled already: joining that poll");
+            // A caller who left does not need to hear it.
+            let _ = progress.send(Said::Line(text)).await;
+        }
+        let Some(report) = answered(host, unit.id, asked).await else {
             break Report {
                 outcome: Outcome::Stopped,
                 message: Some("the host was told to stop".to_owned()),
@@ -103,8 +109,11 @@ fn wait(report: &Report, now: Timestamp) -> Option<u64> {
 }
 
 /// None: the host stops, and the unit's turn did not come.
-async fn ask(host: &Host, unit: UnitId, reason: Reason) -> Option<Report> {
-    let (asked, mut report) = host.scheduler.ask(unit, reason);
+async fn answered(
+    host: &Host,
+    unit: UnitId,
+    (asked, mut report): (Asked, oneshot::Receiver<Report>),
+) -> Option<Report> {
     if asked == Asked::Unknown {
         return Some(Report {
             message: Some("it is not polled any more".to_owned()),
