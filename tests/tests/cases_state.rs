@@ -20,6 +20,7 @@ use support::{NOW, Rig, clock::TestClock};
 use weir::clock::BoxFuture;
 use weir::http::{HttpRequest, HttpResponse, Transport, TransportError};
 use weir::poll::Outcome;
+use weir::store::Handled;
 
 /// Everything that waits for the sink is taken; the ids.
 async fn take(rig: &Rig, up_to: Option<u64>) -> Vec<String> {
@@ -33,7 +34,7 @@ async fn take(rig: &Rig, up_to: Option<u64>) -> Vec<String> {
     };
     rig.host
         .store
-        .delivered("main", last, Vec::new())
+        .delivered("main", Handled::up_to(last))
         .await
         .expect("the writer lives")
         .expect("it is noted");

@@ -17,8 +17,8 @@ use tokio::sync::watch;
 use weir::clock::SystemClock;
 use weir::sink::{Delivery, DeliverySettings, Ended, FileSettings, FileSink, Mode};
 use weir::store::{
-    Commit, Conclusion, PollRow, PreparedRecord, RecordData, RedbStore, Store, StoreOptions,
-    Ticket, UnitId, UnitKey,
+    Commit, Conclusion, Handled, PollRow, PreparedRecord, RecordData, RedbStore, Store,
+    StoreOptions, Ticket, UnitId, UnitKey,
 };
 use weir_rules::model::{Reason, Window};
 use weir_rules::walk::Tally;
@@ -250,7 +250,7 @@ async fn take_all(store: Arc<RedbStore>, records: usize) -> Result<()> {
         };
         taken += batch.entries.len();
         after = Some(up_to);
-        let acknowledged = store.delivered("out", up_to, Vec::new());
+        let acknowledged = store.delivered("out", Handled::up_to(up_to));
         if taken == records {
             acknowledged.await??;
         }

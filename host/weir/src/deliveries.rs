@@ -4,17 +4,19 @@
 //! good the host is told to stop: polling on would only fill the outbox.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use weir_rules::backoff::{self, Backoff};
 
-use crate::config::{self, Config, SinkConfig};
+use crate::config::{Config, Every, Rotate, SinkConfig, Webhook};
 use crate::host::Host;
 use crate::sink::{
     Delivery, DeliverySettings, DeliveryStatus, Ended, FileSettings, FileSink, Mode, Period,
-    Rotation, Sink, StdoutSink, TemplateError,
+    Rotation, Sink, StdoutSink, TemplateError, WebhookError, WebhookSettings, WebhookSink, webhook,
 };
 use crate::store::StoreError;
 
@@ -38,6 +40,14 @@ pub enum DeliveriesError {
         /// What is wrong.
         source: TemplateError,
     },
+    /// Its address or credential.
+    #[error("sink {sink}: {source}")]
+    Webhook {
+        /// The sink's name.
+        sink: String,
+        /// What is wrong.
+        source: WebhookError,
+    },
     /// The store does not take its name.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -46,7 +56,13 @@ pub enum DeliveriesError {
 /// How the sinks are doing, for whoever asks.
 #[derive(Default)]
 pub struct Board {
-    sinks: Mutex<BTreeMap<String, watch::Receiver<DeliveryStatus>>>,
+    sinks: Mutex<BTreeMap<String, Line>>,
+}
+
+/// The line to a delivery loop.
+struct Line {
+    status: watch::Receiver<DeliveryStatus>,
+    resumer: watch::Sender<u64>,
 }
 
 impl Board {
@@ -55,13 +71,27 @@ impl Board {
         let sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
         sinks
             .iter()
-            .map(|(name, status)| (name.clone(), status.borrow().clone()))
+            .map(|(name, line)| (name.clone(), line.status.borrow().clone()))
             .collect()
     }
 
-    fn set(&self, name: &str, status: watch::Receiver<DeliveryStatus>) {
+    /// A person says that the sink is in order again: it is tried at once. False when no loop of that name runs.
+    pub fn resume(&self, name: &str) -> bool {
+        let sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(line) = sinks.get(name) else {
+            return false;
+        };
+        line.resumer.send_modify(|times| *times += 1);
+        true
+    }
+
+    fn set(&self, name: &str, delivery: &Delivery) {
         let mut sinks = self.sinks.lock().unwrap_or_else(PoisonError::into_inner);
-        sinks.insert(name.to_owned(), status);
+        let line = Line {
+            status: delivery.status(),
+            resumer: delivery.resumer(),
+        };
+        sinks.insert(name.to_owned(), line);
     }
 }
 
@@ -73,7 +103,7 @@ impl Deliveries {
     pub async fn start(host: &Arc<Host>) -> Result<Deliveries, DeliveriesError> {
         let mut sinks = Vec::new();
         for (name, settings) in &host.config.sinks {
-            sinks.push(make(name, settings)?);
+            sinks.push((make(host, name, settings)?, pace(settings)));
         }
         let names = host.config.sinks.keys().cloned().collect();
         let known = host.store.set_sinks(names).await;
@@ -81,15 +111,11 @@ impl Deliveries {
         let (mode, modes) = watch::channel(Mode::Run);
         let loops = sinks
             .into_iter()
-            .map(|sink| {
+            .map(|(sink, settings)| {
                 let name = sink.name().to_owned();
-                let delivery = Delivery::new(
-                    host.store.clone(),
-                    host.clock.clone(),
-                    sink,
-                    DeliverySettings::default(),
-                );
-                host.sinks.set(&name, delivery.status());
+                let (store, clock) = (host.store.clone(), host.clock.clone());
+                let delivery = Delivery::new(store, clock, sink, settings);
+                host.sinks.set(&name, &delivery);
                 let (host, modes) = (host.clone(), modes.clone());
                 tokio::spawn(async move {
                     let ended = delivery.run(modes).await;
@@ -155,9 +181,18 @@ fn after(host: &Host, sink: &str, ended: &Ended) {
 /// Checks a sink's settings without touching what they name.
 ///
 /// # Errors
-/// [`DeliveriesError::Settings`].
+/// [`DeliveriesError::Settings`], [`DeliveriesError::Webhook`].
 pub fn check(name: &str, settings: &SinkConfig) -> Result<(), DeliveriesError> {
-    make(name, settings).map(drop)
+    match settings {
+        SinkConfig::Stdout => Ok(()),
+        SinkConfig::File { path, rotate } => file(name, path, *rotate).map(drop),
+        SinkConfig::Webhook(config) => {
+            webhook::check(config).map_err(|source| DeliveriesError::Webhook {
+                sink: name.to_owned(),
+                source,
+            })
+        }
+    }
 }
 
 /// Does any sink write to this process's stdout?
@@ -168,25 +203,57 @@ pub fn writes_to_stdout(config: &Config) -> bool {
         .any(|sink| *sink == SinkConfig::Stdout)
 }
 
-fn make(name: &str, settings: &SinkConfig) -> Result<Box<dyn Sink>, DeliveriesError> {
+fn make(host: &Host, name: &str, settings: &SinkConfig) -> Result<Box<dyn Sink>, DeliveriesError> {
     Ok(match settings {
         SinkConfig::Stdout => Box::new(StdoutSink::new(name)),
-        SinkConfig::File { path, rotate } => {
-            let settings = FileSettings {
-                rotation: Rotation {
-                    bytes: rotate.size,
-                    period: rotate.every.map(|every| match every {
-                        config::Every::Hour => Period::Hour,
-                        config::Every::Day => Period::Day,
-                    }),
-                },
-                ..FileSettings::new(path)
+        SinkConfig::File { path, rotate } => Box::new(file(name, path, *rotate)?),
+        SinkConfig::Webhook(config) => {
+            let settings = WebhookSettings {
+                config: Webhook::clone(config),
+                connect: host.config.host.timeout.connect,
+                user_agent: host.config.host.user_agent.clone(),
             };
-            let made = FileSink::new(name, settings);
-            Box::new(made.map_err(|source| DeliveriesError::Settings {
+            let (transport, clock) = (host.transport.clone(), host.clock.clone());
+            let made = WebhookSink::new(name, transport, clock, settings);
+            Box::new(made.map_err(|source| DeliveriesError::Webhook {
                 sink: name.to_owned(),
                 source,
             })?)
         }
     })
+}
+
+fn file(name: &str, path: &Path, rotate: Rotate) -> Result<FileSink, DeliveriesError> {
+    let settings = FileSettings {
+        rotation: Rotation {
+            bytes: rotate.size,
+            period: rotate.every.map(|every| match every {
+                Every::Hour => Period::Hour,
+                Every::Day => Period::Day,
+            }),
+        },
+        ..FileSettings::new(path)
+    };
+    FileSink::new(name, settings).map_err(|source| DeliveriesError::Settings {
+        sink: name.to_owned(),
+        source,
+    })
+}
+
+/// How often and how long a sink is tried.
+fn pace(settings: &SinkConfig) -> DeliverySettings {
+    let defaults = DeliverySettings::default();
+    let SinkConfig::Webhook(config) = settings else {
+        return defaults;
+    };
+    let base = config.backoff.base.unwrap_or(backoff::BASE);
+    let cap = config.backoff.cap.unwrap_or(defaults.backoff.cap());
+    // The configuration has been checked for what this refuses.
+    let backoff = Backoff::new(base, cap).unwrap_or(defaults.backoff);
+    DeliverySettings {
+        backoff,
+        refused: backoff,
+        refused_tries: config.tries,
+        ..defaults
+    }
 }

@@ -37,4 +37,5 @@ pub mod sink;
 pub mod status;
 pub mod stop;
 pub mod store;
+pub mod uuid;
 pub mod verbs;

@@ -7,7 +7,10 @@ use std::path::Path;
 
 use redb::TableDefinition;
 use store_support::*;
-use weir::store::{DeadLetter, OutboxSize, RedbStore, Store, StoreOptions, UnitId};
+use weir::store::{
+    DeadLetter, Handled, Intent, LetterId, LetterState, OutboxSize, RedbStore, Requeued, Store,
+    StoreOptions, UnitId,
+};
 
 fn sinks(store: &RedbStore, names: &[&str]) {
     wait(store.set_sinks(names.iter().map(|name| (*name).to_owned()).collect())).unwrap();
@@ -38,26 +41,26 @@ fn each_sink_has_its_own_place_and_the_slowest_keeps_the_entries() {
     put(&store, orders, 10..14);
     put(&store, orders, 14..17);
     let one = record("10", "A").data.as_str().len() as u64;
-    wait(store.delivered("a", 5, Vec::new())).unwrap();
+    wait(store.delivered("a", Handled::up_to(5))).unwrap();
     assert_eq!(sequences(&store, "a"), [6, 7]);
     assert_eq!(sequences(&store, "b"), [1, 2, 3, 4, 5, 6, 7]);
     assert_eq!(size(&store), (7, 7 * one));
-    wait(store.delivered("b", 3, Vec::new())).unwrap();
+    wait(store.delivered("b", Handled::up_to(3))).unwrap();
     assert_eq!(
         size(&store),
         (4, 4 * one),
         "of a page that is half delivered, half waits"
     );
-    wait(store.delivered("b", 2, Vec::new())).unwrap();
+    wait(store.delivered("b", Handled::up_to(2))).unwrap();
     assert_eq!(
         sequences(&store, "b"),
         [4, 5, 6, 7],
         "an old acknowledgement takes nothing back"
     );
-    wait(store.delivered("b", 4, Vec::new())).unwrap();
+    wait(store.delivered("b", Handled::up_to(4))).unwrap();
     assert_eq!(size(&store), (3, 3 * one));
-    wait(store.delivered("a", 7, Vec::new())).unwrap();
-    wait(store.delivered("b", 99, Vec::new())).unwrap();
+    wait(store.delivered("a", Handled::up_to(7))).unwrap();
+    wait(store.delivered("b", Handled::up_to(99))).unwrap();
     assert_eq!(store.outbox_size().unwrap(), OutboxSize::default());
     put(&store, orders, 20..21);
     assert_eq!(sequences(&store, "b"), [8], "nobody is beyond the end");
@@ -96,11 +99,11 @@ fn a_new_sink_begins_with_what_is_there_and_a_removed_one_keeps_nothing() {
         "without a sink everything waits"
     );
     sinks(&store, &["a"]);
-    wait(store.delivered("a", 3, Vec::new())).unwrap();
+    wait(store.delivered("a", Handled::up_to(3))).unwrap();
     put(&store, orders, 3..5);
     sinks(&store, &["a", "b"]);
     assert_eq!(sequences(&store, "b"), [4, 5]);
-    wait(store.delivered("a", 5, Vec::new())).unwrap();
+    wait(store.delivered("a", Handled::up_to(5))).unwrap();
     assert_eq!(store.outbox_size().unwrap().entries, 2);
     sinks(&store, &["a"]);
     assert_eq!(store.outbox_size().unwrap().entries, 0);
@@ -149,23 +152,161 @@ fn a_large_page_is_read_in_parts() {
     assert!(entries[1000].data.as_str().len() > 3 << 20);
 }
 
+fn letter(sink: &str, sequence: u64, state: LetterState) -> DeadLetter {
+    let line = format!(
+        r#"{{"connection":"acme","stream":"orders","partition":null,"id":"{sequence}","revision":1,"op":"insert","updated_at":null,"seen_at":"2026-01-01T00:00:00.000Z","key":"acme/orders/{sequence}/1","data":{{}}}}"#
+    );
+    DeadLetter {
+        sink: sink.into(),
+        sequence,
+        key: format!("acme/orders/{sequence}/1"),
+        error: "400 no such field".into(),
+        line,
+        at: 7,
+        state,
+        tries: 6,
+        next: 70,
+        intent: Some("k".into()),
+        superseded: None,
+    }
+}
+
+fn letters(store: &RedbStore, sink: Option<&str>) -> Vec<String> {
+    let mut ids = Vec::new();
+    let each = &mut |letter: DeadLetter| {
+        ids.push(letter.id().to_string());
+        std::ops::ControlFlow::Continue(())
+    };
+    store.for_each_letter(sink, each).unwrap();
+    ids
+}
+
+fn id(text: &str) -> LetterId {
+    text.parse().unwrap()
+}
+
 #[test]
-fn dead_letters_are_kept() {
+fn letters_are_kept_and_the_sink_moves_on() {
+    let store = memory();
+    sinks(&store, &["a", "ab"]);
+    let orders = unit(&store, "orders");
+    put(&store, orders, 0..3);
+    let (dead, held) = (
+        letter("a", 2, LetterState::Dead),
+        letter("a", 3, LetterState::Held),
+    );
+    let handled = Handled {
+        letters: vec![dead.clone(), held.clone()],
+        ..Handled::up_to(3)
+    };
+    wait(store.delivered("a", handled)).unwrap();
+    wait(store.delivered("ab", Handled::up_to(3))).unwrap();
+    assert_eq!(sequences(&store, "a"), [0; 0], "a letter holds up nothing");
+    assert_eq!(store.outbox_size().unwrap(), OutboxSize::default());
+    assert_eq!(store.dead_letters(9).unwrap(), [dead]);
+    assert_eq!(store.dead_letters(0).unwrap(), []);
+    assert_eq!(store.letter(&id("a:3")).unwrap(), Some(held));
+    assert_eq!(letters(&store, Some("a")), ["a:2", "a:3"]);
+    assert_eq!(letters(&store, Some("ab")), [""; 0]);
+    assert_eq!(letters(&store, None), ["a:2", "a:3"]);
+
+    // The sink has taken the one after all, and a later revision of the other's record.
+    let handled = Handled {
+        taken: vec![3],
+        superseded: vec![(2, 5), (99, 5)],
+        ..Handled::up_to(3)
+    };
+    wait(store.delivered("a", handled)).unwrap();
+    assert_eq!(letters(&store, None), ["a:2"]);
+    let superseded = store.letter(&id("a:2")).unwrap().unwrap().superseded;
+    assert_eq!(superseded, Some(5));
+}
+
+#[test]
+fn a_person_lets_a_letter_go_out_again_or_drops_it() {
     let store = memory();
     sinks(&store, &["a"]);
     let orders = unit(&store, "orders");
-    put(&store, orders, 0..3);
-    let letter = DeadLetter {
-        sink: "a".into(),
-        sequence: 2,
-        key: "acme/orders/1/1".into(),
-        error: "400 no such field".into(),
-        line: "{}".into(),
-        at: 7,
+    put(&store, orders, 0..9);
+    let unreadable = DeadLetter {
+        line: "AAEC".into(),
+        ..letter("a", 3, LetterState::Dead)
     };
-    wait(store.delivered("a", 1, vec![letter.clone()])).unwrap();
-    assert_eq!(store.dead_letters(9).unwrap(), [letter]);
-    assert_eq!(sequences(&store, "a"), [2, 3]);
+    let superseded = DeadLetter {
+        superseded: Some(4),
+        ..letter("a", 4, LetterState::Dead)
+    };
+    let handled = Handled {
+        letters: vec![
+            letter("a", 1, LetterState::Dead),
+            letter("a", 2, LetterState::Held),
+            unreadable.clone(),
+            superseded,
+            letter("a", 5, LetterState::Dead),
+        ],
+        ..Handled::up_to(9)
+    };
+    wait(store.delivered("a", handled)).unwrap();
+    let mut changed = store.letters_changed();
+    assert!(!changed.has_changed().unwrap(), "a sink is not a person");
+    let requeue = |name: &str| wait(store.requeue(id(name))).unwrap();
+    assert_eq!(requeue("a:2"), Requeued::IsTried);
+    assert_eq!(requeue("a:3"), Requeued::Unreadable);
+    assert_eq!(requeue("a:4"), Requeued::Superseded(4));
+    assert_eq!(requeue("a:9"), Requeued::Unknown);
+    assert_eq!(requeue("b:1"), Requeued::Unknown);
+    assert!(!changed.has_changed().unwrap(), "nothing was decided");
+    assert_eq!(requeue("a:1"), Requeued::GoesOut);
+    assert!(changed.has_changed().unwrap());
+    changed.mark_unchanged();
+    let goes_out = store.letter(&id("a:1")).unwrap().unwrap();
+    let expected = DeadLetter {
+        state: LetterState::Held,
+        tries: 0,
+        next: 0,
+        intent: None,
+        ..letter("a", 1, LetterState::Dead)
+    };
+    assert_eq!(goes_out, expected);
+
+    let drop = |name: &str| wait(store.drop_letter(id(name))).unwrap();
+    assert_eq!(drop("a:3"), Some(unreadable));
+    assert!(changed.has_changed().unwrap());
+    assert_eq!(drop("a:3"), None);
+    assert_eq!(drop("a:2"), None, "one that is tried is not dead");
+    assert_eq!(letters(&store, None), ["a:1", "a:2", "a:4", "a:5"]);
+    sinks(&store, &["b"]);
+    assert_eq!(wait(store.requeue(id("a:5"))).unwrap(), Requeued::NoSink);
+}
+
+#[test]
+fn an_intent_is_there_until_it_is_settled() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("weir.redb");
+    let intent = Intent {
+        key: "k1".into(),
+        entries: vec![1, 2],
+        form: "ndjson".into(),
+        not_before: Some(9),
+    };
+    {
+        let store = RedbStore::open(&path, StoreOptions::default()).unwrap();
+        sinks(&store, &["a", "b"]);
+        let orders = unit(&store, "orders");
+        put(&store, orders, 0..3);
+        wait(store.set_intent("a", &intent)).unwrap();
+    }
+    let store = RedbStore::open(&path, StoreOptions::default()).unwrap();
+    assert_eq!(store.intent("a").unwrap(), Some(intent.clone()));
+    assert_eq!(store.intent("b").unwrap(), None);
+    wait(store.delivered("a", Handled::up_to(1))).unwrap();
+    assert_eq!(store.intent("a").unwrap(), Some(intent));
+    let handled = Handled {
+        settled: true,
+        ..Handled::up_to(2)
+    };
+    wait(store.delivered("a", handled)).unwrap();
+    assert_eq!(store.intent("a").unwrap(), None);
 }
 
 /// Changes the bytes of chunks behind the store's back.
@@ -218,7 +359,7 @@ fn case_147_a_page_that_does_not_read_does_not_hide_the_next() {
         assert_eq!(batch.unreadable[0].sequence, 1);
         let first_good = batch.entries.first().unwrap().sequence;
         assert_eq!((first_good, batch.up_to), (4, Some(9)));
-        wait(store.delivered("a", 9, Vec::new())).unwrap();
+        wait(store.delivered("a", Handled::up_to(9))).unwrap();
         assert_eq!(store.outbox_size().unwrap(), OutboxSize::default());
     }
 }

@@ -186,7 +186,7 @@ fn plain_or_secret(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Secret> {
 }
 
 /// Resolves a reference to a secret.
-fn secret(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Secret> {
+pub(super) fn secret(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Secret> {
     if let DeValue::String(inline) = at.value {
         report.warn(
             at,

@@ -28,6 +28,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod units;
+mod webhook;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,7 @@ pub use schema::validate_connector_config;
 pub use secret::{Secret, SecretSource};
 pub use sink::{Every, Rotate, SinkConfig};
 pub use stream::{Backoff, Interval, Overlap, Priority, Strategy, StreamSettings};
+pub use webhook::{Address, Batch, Format, Webhook};
 
 use error::suggest;
 use reader::{Entry, Env, Report, Section};

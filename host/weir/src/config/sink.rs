@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::error::suggest;
 use super::reader::{Report, Section};
+use super::webhook::Webhook;
 
 /// `[sink.NAME]`. Without any sink, records go to stdout.
 ///
@@ -24,6 +25,8 @@ pub enum SinkConfig {
         /// `rotate`: when a new file is begun. Default: never.
         rotate: Rotate,
     },
+    /// `type = "webhook"`: POSTed in batches.
+    Webhook(Box<Webhook>),
 }
 
 /// `rotate = { size, every }`: whichever comes first.
@@ -49,7 +52,7 @@ const FIELDS: [&str; 2] = ["connection", "stream"];
 
 impl SinkConfig {
     pub(super) fn read(mut section: Section<'_>, report: &mut Report<'_>) -> Option<Self> {
-        let help = "allowed: \"stdout\", \"file\"; example: type = \"file\"";
+        let help = "allowed: \"stdout\", \"file\", \"webhook\"; example: type = \"file\"";
         let Some(kind) = section.get(report, "type") else {
             report.missing(&section, "type", help);
             return None;
@@ -57,11 +60,13 @@ impl SinkConfig {
         let sink = match kind.text(report, help)? {
             "stdout" => Some(SinkConfig::Stdout),
             "file" => Self::file(&mut section, report),
+            "webhook" => Webhook::read(&mut section, report)
+                .map(|webhook| SinkConfig::Webhook(Box::new(webhook))),
             other => {
                 report.complain(
                     &kind,
                     "is not a type of sink",
-                    &suggest(other, &["stdout", "file"]),
+                    &suggest(other, &["stdout", "file", "webhook"]),
                 );
                 return None;
             }

@@ -244,7 +244,7 @@ impl Interval {
 }
 
 impl Backoff {
-    fn read(at: &Entry<'_>, report: &mut Report<'_>, defaults: Backoff) -> Self {
+    pub(super) fn read(at: &Entry<'_>, report: &mut Report<'_>, defaults: Backoff) -> Self {
         let help = "example: backoff = { base = \"5s\", cap = \"30m\" }";
         let mut backoff = defaults;
         let Some(mut section) = at.section(report, help) else {

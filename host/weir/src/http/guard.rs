@@ -313,7 +313,7 @@ fn excerpt(link: &str) -> String {
     link.chars().take(80.min(end)).collect()
 }
 
-fn has_userinfo(url: &Url) -> bool {
+pub(crate) fn has_userinfo(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 

@@ -2,16 +2,26 @@
 //!
 //! Promises:
 //! - Entries are offered in outbox order, and offered again until the sink has taken them.
-//! - A sink that fails as a whole is tried again with full-jitter backoff; nothing is lost and nothing skipped.
+//! - A sink that fails as a whole is tried again with full-jitter backoff, or when it has said; nothing is lost and
+//!   nothing skipped. One that needs a person is left alone until a person says so, or the host starts again.
 //! - An entry that the sink refuses is tried again by itself on a growing schedule, whatever else is delivered
 //!   meanwhile, and becomes a dead letter after the last try. Later entries of the same record wait behind it.
+//!   Tries are counted over restarts.
+//! - A batch with something that is refused is offered in parts until that is found.
+//! - Where the sink wants it, each delivery has a key that is stored with the batch's extent before the first try:
+//!   whatever is tried again, also after a crash, is the same batch under the same key.
+//! - A dead letter that a person has requeued goes out before later revisions of its record, and never after one.
 //! - What does not read in the outbox becomes a dead letter, and what lies behind it is delivered.
-//! - Memory is bounded: one batch and a bounded number of refused entries.
+//! - Memory is bounded: one batch, a bounded number of refused entries, and the names of the letters' records.
 
 mod held;
+mod index;
+mod letters;
+mod parcel;
+mod report;
 mod settings;
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,16 +29,19 @@ use base64::Engine as _;
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use tokio::sync::watch;
+use weir_rules::wait;
 
-use self::held::{Held, HeldEntries};
+use self::held::HeldEntries;
+use self::index::LetterIndex;
+use self::report::{Change, Report};
 use crate::clock::Clock;
 use crate::sink::line::Lines;
-use crate::sink::{Delivered, Sink, SinkError, UNACKNOWLEDGED_BATCHES};
-use crate::store::{DeadLetter, Durable, OutboxBatch, OutboxEntry, Sequence, Store, StoreError};
+use crate::sink::{Delivered, Remedy, Sink, SinkError};
+use crate::store::{DeadLetter, Intent, LetterState, OutboxEntry, Sequence, Store, StoreError};
 
 pub use self::settings::{DeliverySettings, DeliveryStatus, Ended, Failing, Mode};
 
-/// Refused entries that are held at most; with more the loop reads no further until some are settled.
+/// Refused entries that are held in memory at most; with more the loop reads no further until some are settled.
 const HELD: usize = 256;
 
 /// The loop of one sink.
@@ -40,25 +53,35 @@ pub struct Delivery {
     rng: StdRng,
     lines: Lines,
     status: watch::Sender<DeliveryStatus>,
+    /// A person says that the sink is in order again.
+    resumed: watch::Sender<u64>,
+    /// A person has decided about letters.
+    decided: watch::Receiver<u64>,
     /// Read, and not handled yet.
     waiting: VecDeque<OutboxEntry>,
     /// The end of what was read.
     read_to: Option<Sequence>,
-    /// All up to here is delivered, dead or held.
+    /// All up to here is delivered or among the letters.
     handled: Sequence,
     /// All up to here has been reported to the store.
     reported: Sequence,
     held: HeldEntries,
-    dead: Vec<DeadLetter>,
+    /// There are more held letters in the store than in memory.
+    more_held: bool,
+    letters: LetterIndex,
+    /// What has become of letters since the last report.
+    changes: BTreeMap<Sequence, Change>,
     reports: VecDeque<Report>,
+    /// The delivery that is being tried: as many entries from the front.
+    parcel: Option<Intent>,
+    /// The stored intent has been answered for good.
+    settled: bool,
+    /// So many entries from the front hold one that the sink refuses.
+    suspects: usize,
+    /// Entries in a row that were refused as if the sink's address or credential were wrong.
+    doors: Vec<Sequence>,
     /// Whole-sink failures in a row.
     failures: u32,
-}
-
-/// An acknowledgement on its way into the store.
-struct Report {
-    durable: Durable<()>,
-    dead: Vec<DeadLetter>,
 }
 
 /// Why a step was not taken.
@@ -73,6 +96,12 @@ impl From<StoreError> for Stumble {
     }
 }
 
+impl From<SinkError> for Stumble {
+    fn from(error: SinkError) -> Self {
+        Stumble::Sink(error)
+    }
+}
+
 impl Delivery {
     /// A loop that has not begun. The store must know the sink by its name.
     pub fn new(
@@ -83,19 +112,27 @@ impl Delivery {
     ) -> Self {
         Delivery {
             rng: StdRng::seed_from_u64(settings.seed),
+            decided: store.letters_changed(),
             store,
             clock,
             sink,
             settings,
             lines: Lines::default(),
             status: watch::Sender::default(),
+            resumed: watch::Sender::new(0),
             waiting: VecDeque::new(),
             read_to: None,
             handled: 0,
             reported: 0,
             held: HeldEntries::default(),
-            dead: Vec::new(),
+            more_held: false,
+            letters: LetterIndex::default(),
+            changes: BTreeMap::new(),
             reports: VecDeque::new(),
+            parcel: None,
+            settled: false,
+            suspects: 0,
+            doors: Vec::new(),
             failures: 0,
         }
     }
@@ -105,9 +142,16 @@ impl Delivery {
         self.status.subscribe()
     }
 
+    /// Where a person says that the sink is in order again: any change of the number.
+    pub fn resumer(&self) -> watch::Sender<u64> {
+        self.resumed.clone()
+    }
+
     /// Delivers until told otherwise. Dropping the sender of `mode` is the same as [`Mode::Stop`].
     pub async fn run(mut self, mut mode: watch::Receiver<Mode>) -> Ended {
         let mut end = self.store.outbox_end();
+        let mut decided = self.decided.clone();
+        let mut begun = false;
         loop {
             let now = mode_of(&mut mode);
             if now == Mode::Stop {
@@ -117,7 +161,15 @@ impl Delivery {
                 };
             }
             end.mark_unchanged();
-            match self.step().await {
+            let stepped = if begun {
+                self.step().await
+            } else {
+                self.begin().await.map(|()| {
+                    begun = true;
+                    true
+                })
+            };
+            match stepped {
                 Ok(true) => {}
                 Ok(false) if now == Mode::Drain && self.held.is_empty() => {
                     match self.finish().await {
@@ -132,7 +184,9 @@ impl Delivery {
                 Ok(false) => {
                     let next = self.held.next_try();
                     tokio::select! {
+                        biased;
                         _ = end.changed() => {}
+                        _ = decided.changed() => {}
                         _ = mode.changed() => {}
                         () = self.until(next) => {}
                     }
@@ -146,29 +200,43 @@ impl Delivery {
         }
     }
 
+    /// Takes up what an earlier run has left.
+    async fn begin(&mut self) -> Result<(), Stumble> {
+        self.reload_letters().await?;
+        self.recall_parcel()
+    }
+
     /// Does one thing; false when there is nothing to do now.
     async fn step(&mut self) -> Result<bool, Stumble> {
-        if let Some(sequence) = self.held.due(self.clock.monotonic()) {
-            self.try_again(sequence).await?;
+        if self.parcel.is_some() {
+            // Whatever was tried is settled first: it may have been taken.
+            let sent = self.send_parcel().await;
             self.report().await?;
-            return Ok(true);
+            return sent.map(|()| true);
         }
-        if self.waiting.is_empty() && self.held.len() < HELD && !self.read()? {
+        let decided = self.decided.has_changed().unwrap_or(false);
+        if decided || (self.more_held && self.held.len() < HELD / 2) {
+            self.decided.mark_unchanged();
+            self.reload_letters().await?;
+        }
+        if let Some(sequence) = self.held.due(self.clock.monotonic()) {
+            let tried = self.try_again(sequence).await;
+            self.report().await?;
+            return tried.map(|()| true);
+        }
+        if self.held.len() >= HELD || (self.waiting.is_empty() && !self.read()?) {
             return Ok(false);
         }
-        if self.held.len() >= HELD {
-            return Ok(false);
-        }
-        self.deliver().await?;
+        let delivered = self.deliver().await;
         self.report().await?;
-        Ok(true)
+        delivered.map(|()| true)
     }
 
     /// Reads the next batch; false when there is none.
     fn read(&mut self) -> Result<bool, Stumble> {
-        let batch: OutboxBatch =
-            self.store
-                .outbox(self.sink.name(), self.read_to, self.settings.batch_bytes)?;
+        let batch = self
+            .store
+            .outbox(self.sink.name(), self.read_to, self.settings.batch_bytes)?;
         let Some(up_to) = batch.up_to else {
             return Ok(false);
         };
@@ -179,14 +247,19 @@ impl Delivery {
                 detail = unreadable.detail,
                 "an outbox entry does not read; it is set aside as a dead letter"
             );
-            self.dead.push(DeadLetter {
+            self.letters.unreadable();
+            let letter = DeadLetter {
                 sink: self.sink.name().to_owned(),
                 sequence: unreadable.sequence,
                 key: format!("outbox/{}", unreadable.sequence),
                 error: unreadable.detail,
                 line: base64::engine::general_purpose::STANDARD.encode(&unreadable.raw),
                 at: self.clock.wall(),
-            });
+                state: LetterState::Dead,
+                tries: 1,
+                ..DeadLetter::default()
+            };
+            self.put_letter(letter);
             self.status.send_modify(|status| status.dead += 1);
         }
         self.read_to = Some(up_to);
@@ -200,132 +273,116 @@ impl Delivery {
     /// Offers what waits, up to the first entry whose record is held.
     async fn deliver(&mut self) -> Result<(), Stumble> {
         let free = self.free();
-        let batch = self.waiting.make_contiguous();
         if free == 0 {
             if let Some(entry) = self.waiting.pop_front() {
-                self.handled = self.handled.max(entry.sequence);
-                self.hold(entry, 0);
+                self.handled = entry.sequence;
+                self.hold_behind(entry);
             }
-        } else {
-            let delivered = self
-                .sink
-                .deliver(batch.get(..free).unwrap_or_default())
-                .await
-                .map_err(Stumble::Sink)?;
-            if delivered.done == 0 {
-                return Err(Stumble::Sink(SinkError::new(
-                    self.sink.name(),
-                    "it took nothing and did not say why",
-                )));
-            }
-            self.recovered();
-            self.settle(delivered);
+            self.all_handled();
+            return Ok(());
         }
-        if let (true, Some(up_to)) = (self.waiting.is_empty(), self.read_to) {
-            self.handled = up_to;
+        let offered = free.min(self.most());
+        if self.sink.form().is_some() {
+            self.new_parcel(offered).await?;
+            return self.send_parcel().await;
         }
-        Ok(())
-    }
-
-    /// What the sink has taken or refused leaves the queue.
-    fn settle(&mut self, delivered: Delivered) {
-        let mut refused = delivered.refused.into_iter().peekable();
-        let mut taken = 0;
-        for at in 0..delivered.done {
-            let Some(entry) = self.waiting.pop_front() else {
-                break;
-            };
-            self.handled = entry.sequence;
-            match refused.next_if(|(index, _)| *index == at) {
-                Some((_, word)) => self.refused(entry, 1, &word),
-                None => taken += 1,
-            }
-        }
-        self.status.send_modify(|status| status.delivered += taken);
+        let batch = self.waiting.make_contiguous();
+        let delivered = self
+            .sink
+            .deliver(batch.get(..offered).unwrap_or_default(), None)
+            .await;
+        self.answered(delivered, offered, None)
     }
 
     /// How many entries from the front may be offered at once.
     fn free(&self) -> usize {
-        if !self.sink.may_refuse() {
+        if !self.sink.may_refuse() && self.letters.is_empty() {
             return self.waiting.len();
         }
         let mut offered = HashSet::new();
         self.waiting
             .iter()
             .take_while(|entry| {
-                !self.held.blocks(entry) && offered.insert((&*entry.unit, entry.id.as_str()))
+                !self.letters.blocks(entry) && offered.insert((&*entry.unit, entry.id.as_str()))
             })
             .count()
     }
 
-    /// Offers one held entry by itself.
-    async fn try_again(&mut self, sequence: Sequence) -> Result<(), Stumble> {
-        let Some(entry) = self.held.get(sequence) else {
-            return Ok(());
-        };
-        let delivered = self
-            .sink
-            .deliver(std::slice::from_ref(entry))
-            .await
-            .map_err(Stumble::Sink)?;
-        self.recovered();
-        if let Some(held) = self.held.take(sequence) {
-            match delivered.refused.into_iter().next() {
-                Some((_, word)) => self.refused(held.entry, held.tries + 1, &word),
-                None => self.status.send_modify(|status| status.delivered += 1),
+    /// How many are offered at most, while one that is refused is looked for.
+    fn most(&self) -> usize {
+        match (self.doors.is_empty(), self.suspects) {
+            (false, _) => 1,
+            (true, 0) => usize::MAX,
+            (true, suspects) => (suspects / 2).max(1),
+        }
+    }
+
+    /// The sink has answered an offer of so many entries from the front, under this key.
+    fn answered(
+        &mut self,
+        answer: Result<Delivered, SinkError>,
+        offered: usize,
+        key: Option<&str>,
+    ) -> Result<(), Stumble> {
+        match answer {
+            Ok(delivered) if delivered.done == 0 => Err(Stumble::Sink(SinkError::new(
+                self.sink.name(),
+                "it took nothing and did not say why",
+            ))),
+            Ok(delivered) => {
+                self.recovered();
+                let settled = self.settle(delivered, key);
+                self.all_handled();
+                settled
+            }
+            Err(error) if error.remedy == Remedy::Parts && offered > 1 => {
+                self.recovered();
+                tracing::debug!(%error, offered, "a batch is refused: it is offered in parts");
+                self.suspects = offered;
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// What the sink has taken or refused leaves the queue.
+    fn settle(&mut self, delivered: Delivered, key: Option<&str>) -> Result<(), Stumble> {
+        let mut refused = delivered.refused.into_iter().peekable();
+        let mut stop = Ok(());
+        for at in 0..delivered.done {
+            let Some(entry) = self.waiting.pop_front() else {
+                break;
+            };
+            self.handled = entry.sequence;
+            match refused.next_if(|(index, _)| *index == at) {
+                Some((_, refusal)) => {
+                    self.suspects = 0;
+                    let since = self.status.borrow().delivered;
+                    let refused = self.refused(entry, 1, &refusal, key.map(str::to_owned), since);
+                    stop = stop.and(refused);
+                }
+                None => {
+                    self.suspects = self.suspects.saturating_sub(1);
+                    self.taken(&entry);
+                }
             }
         }
-        self.show_held();
-        Ok(())
+        stop.map_err(Stumble::Sink)
     }
 
-    /// The sink has refused an entry for the `tries`-th time.
-    fn refused(&mut self, entry: OutboxEntry, tries: u32, word: &str) {
-        let key = self.lines.key(&entry);
-        if tries < self.settings.refused_tries {
-            tracing::warn!(
-                sink = self.sink.name(),
-                key,
-                tries,
-                word,
-                "the sink refuses an entry; it is tried again"
-            );
-            self.hold(entry, tries);
-            return;
+    fn taken(&mut self, entry: &OutboxEntry) {
+        self.doors.clear();
+        for outdated in self.letters.outdated(entry) {
+            self.supersede(outdated, entry.revision);
         }
-        tracing::error!(
-            sink = self.sink.name(),
-            key,
-            tries,
-            word,
-            "the sink refuses an entry for good; it is a dead letter"
-        );
-        let mut line = Vec::new();
-        self.lines.write(&entry, &mut line);
-        self.dead.push(DeadLetter {
-            sink: self.sink.name().to_owned(),
-            sequence: entry.sequence,
-            key,
-            error: word.to_owned(),
-            line: String::from_utf8_lossy(&line).trim_end().to_owned(),
-            at: self.clock.wall(),
-        });
-        self.status.send_modify(|status| status.dead += 1);
+        self.status.send_modify(|status| status.delivered += 1);
     }
 
-    fn hold(&mut self, entry: OutboxEntry, tries: u32) {
-        let wait = match tries {
-            0 => 0,
-            tries => self.settings.refused.ceiling(tries),
-        };
-        let next = self.clock.monotonic() + Duration::from_millis(wait);
-        self.held.hold(Held { entry, tries, next });
-        self.show_held();
-    }
-
-    fn show_held(&self) {
-        let held = self.held.len() as u64;
-        self.status.send_modify(|status| status.held = held);
+    /// With nothing waiting, all that was read is handled.
+    fn all_handled(&mut self) {
+        if let (true, Some(up_to)) = (self.waiting.is_empty(), self.read_to) {
+            self.handled = up_to;
+        }
     }
 
     /// Holds nothing of the loop while it waits, so the loop may move between threads.
@@ -340,53 +397,6 @@ impl Delivery {
                 None => std::future::pending().await,
             }
         }
-    }
-
-    /// Tells the store what has been handled. A few such reports may be on their way at once, so that the sink does
-    /// not wait for the store's fsync.
-    async fn report(&mut self) -> Result<(), Stumble> {
-        let up_to = match self.held.oldest() {
-            Some(oldest) => oldest.saturating_sub(1).min(self.handled),
-            None => self.handled,
-        };
-        if up_to > self.reported || !self.dead.is_empty() {
-            let dead = std::mem::take(&mut self.dead);
-            let durable = self.store.delivered(self.sink.name(), up_to, dead.clone());
-            self.reports.push_back(Report { durable, dead });
-            self.reported = up_to;
-        }
-        while self.reports.len() >= UNACKNOWLEDGED_BATCHES {
-            self.settle_report().await?;
-        }
-        Ok(())
-    }
-
-    async fn settle_report(&mut self) -> Result<(), Stumble> {
-        let Some(report) = self.reports.front_mut() else {
-            return Ok(());
-        };
-        let result = (&mut report.durable)
-            .await
-            .unwrap_or(Err(StoreError::Closed));
-        let Some(report) = self.reports.pop_front() else {
-            return Ok(());
-        };
-        if let Err(error) = result {
-            // Reported again with the next one.
-            self.reported = 0;
-            self.dead.extend(report.dead);
-            return Err(error.into());
-        }
-        Ok(())
-    }
-
-    /// Waits until everything that was handled is stored as such.
-    async fn finish(&mut self) -> Result<(), Stumble> {
-        self.report().await?;
-        while !self.reports.is_empty() {
-            self.settle_report().await?;
-        }
-        Ok(())
     }
 
     fn recovered(&mut self) {
@@ -410,23 +420,63 @@ impl Delivery {
     ) -> Option<Ended> {
         let error = match stumble {
             Stumble::Store(StoreError::Closed) => return Some(Ended::StoreClosed),
-            Stumble::Sink(error) if error.closed => {
+            Stumble::Sink(error) if error.remedy == Remedy::Gone => {
                 let _ = self.finish().await;
                 return Some(Ended::Closed(error));
             }
             Stumble::Sink(error) => error,
             Stumble::Store(error) => SinkError::new(self.sink.name(), error.to_string()),
         };
-        self.failures += 1;
-        if now == Mode::Drain && self.failures >= self.settings.drain_tries {
+        self.failures = self.failures.saturating_add(1);
+        let needs_person = error.remedy == Remedy::Person;
+        if now == Mode::Drain && (needs_person || self.failures >= self.settings.drain_tries) {
+            self.show_failing(&error, None);
             let _ = self.finish().await;
             return Some(Ended::GaveUp(error));
         }
-        let wait = self.settings.backoff.draw(self.failures, &mut self.rng);
+        if needs_person {
+            self.show_failing(&error, None);
+            tracing::error!(%error, "nothing is delivered until a person has looked at the sink; polling goes on");
+            self.person(mode).await;
+            return None;
+        }
+        let wait = match error.remedy {
+            Remedy::Wait(ms) => {
+                let ms = wait::late(ms, &mut self.rng);
+                self.keep_wait(ms).await;
+                ms
+            }
+            _ => self.settings.backoff.draw(self.failures, &mut self.rng),
+        };
         tracing::warn!(%error, tries = self.failures, wait_ms = wait, "nothing is delivered; polling goes on");
+        self.show_failing(&error, Some(wait));
+        tokio::select! {
+            biased;
+            () = self.clock.sleep(Duration::from_millis(wait)) => {}
+            _ = mode.changed() => {}
+        }
+        None
+    }
+
+    /// Waits for a person to say that the sink is in order, or to decide about one of its letters.
+    async fn person(&mut self, mode: &mut watch::Receiver<Mode>) {
+        let mut resumed = self.resumed.subscribe();
+        let mut decided = self.decided.clone();
+        tokio::select! {
+            biased;
+            _ = mode.changed() => {}
+            _ = resumed.changed() => {}
+            _ = decided.changed() => {}
+        }
+        self.doors.clear();
+        self.held.hurry();
+    }
+
+    fn show_failing(&self, error: &SinkError, wait: Option<u64>) {
         let wall = self.clock.wall();
         let tries = self.failures;
         self.status.send_modify(|status| {
+            status.failures += 1;
             status.failing = Some(Failing {
                 since: status
                     .failing
@@ -434,14 +484,9 @@ impl Delivery {
                     .map_or(wall, |failing| failing.since),
                 tries,
                 error: error.to_string(),
-                next: wall.saturating_add_unsigned(wait),
+                next: wait.map(|wait| wall.saturating_add_unsigned(wait)),
             });
         });
-        tokio::select! {
-            () = self.clock.sleep(Duration::from_millis(wait)) => {}
-            _ = mode.changed() => {}
-        }
-        None
     }
 }
 

@@ -9,12 +9,20 @@
 //! | [`line`] | an entry as one line of JSON |
 //! | [`file`] | NDJSON files: rotation, fsync, repair after a crash |
 //! | [`stdout`] | lines on standard output |
+//! | [`webhook`] | batches POSTed to somebody else's server |
+//! | [`format`](mod@format) | an entry, or a batch, in the format of a sink |
 //! | [`delivery`] | the loop from the outbox to one sink |
 
+#[cfg(test)]
+mod bench;
 pub mod delivery;
 pub mod file;
+pub mod format;
 pub mod line;
 pub mod stdout;
+pub mod webhook;
+
+use weir_rules::model::Duration;
 
 use crate::clock::BoxFuture;
 use crate::store::OutboxEntry;
@@ -22,6 +30,7 @@ use crate::store::OutboxEntry;
 pub use delivery::{Delivery, DeliverySettings, DeliveryStatus, Ended, Failing, Mode};
 pub use file::{FileSettings, FileSink, Period, Rotation, TemplateError};
 pub use stdout::StdoutSink;
+pub use webhook::{WebhookError, WebhookSettings, WebhookSink};
 
 /// Where records go.
 pub trait Sink: Send + 'static {
@@ -32,12 +41,23 @@ pub trait Sink: Send + 'static {
     fn may_refuse(&self) -> bool {
         false
     }
+    /// Its deliveries are identified by keys of their own, which are stored before the first try. The text tells how
+    /// and to where it delivers: under another one, the same entries are another delivery. None: it needs no keys.
+    fn form(&self) -> Option<&str> {
+        None
+    }
+    /// How many entries from the front make one delivery: at least one. For sinks with a [`Sink::form`].
+    fn fit(&mut self, batch: &[OutboxEntry]) -> usize {
+        batch.len()
+    }
     /// Takes a batch in order, or some of it from the front. When it returns, what it reports as taken is durable.
     /// After an error the same entries are offered again, and so are entries whose acknowledgement was not stored
-    /// before a crash: at most [`UNACKNOWLEDGED_BATCHES`] batches.
+    /// before a crash: at most [`UNACKNOWLEDGED_BATCHES`] batches. `key` is the delivery's, for sinks with a
+    /// [`Sink::form`]; they take the batch whole or not at all.
     fn deliver<'a>(
         &'a mut self,
         batch: &'a [OutboxEntry],
+        key: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Delivered, SinkError>>;
 }
 
@@ -50,10 +70,29 @@ pub struct Delivered {
     /// How many entries from the front were taken or refused.
     pub done: usize,
     /// Of them, the refused ones: index in the batch and the sink's word.
-    pub refused: Vec<(usize, String)>,
+    pub refused: Vec<(usize, Refusal)>,
 }
 
-/// The sink could take nothing now; it is tried again with backoff.
+/// A sink's word on an entry that it does not take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// For a person; without secrets.
+    pub word: String,
+    /// It may as well be about the sink: the address or the credential is wrong. Then it counts against the entry only
+    /// when the sink takes others.
+    pub door: bool,
+}
+
+impl From<&str> for Refusal {
+    fn from(word: &str) -> Self {
+        Refusal {
+            word: word.to_owned(),
+            door: false,
+        }
+    }
+}
+
+/// The sink could take nothing now.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("sink {sink}: {detail}")]
 pub struct SinkError {
@@ -61,8 +100,23 @@ pub struct SinkError {
     pub sink: String,
     /// What failed and where.
     pub detail: String,
-    /// Whoever took the records has gone for good: no use in trying again.
-    pub closed: bool,
+    /// What will help.
+    pub remedy: Remedy,
+}
+
+/// What is to be done about a sink that takes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remedy {
+    /// Try again with backoff.
+    Backoff,
+    /// The sink has said for how many ms it wants to be left alone.
+    Wait(Duration),
+    /// Something in the batch is refused: offer it in parts.
+    Parts,
+    /// Nothing will, until a person has looked at the sink.
+    Person,
+    /// Whoever took the records has gone for good.
+    Gone,
 }
 
 impl SinkError {
@@ -71,7 +125,12 @@ impl SinkError {
         SinkError {
             sink: sink.to_owned(),
             detail: detail.into(),
-            closed: false,
+            remedy: Remedy::Backoff,
         }
+    }
+
+    /// The same, with another way out.
+    pub fn with(self, remedy: Remedy) -> Self {
+        SinkError { remedy, ..self }
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use crate::clock::BoxFuture;
 use crate::sink::line::Lines;
-use crate::sink::{Delivered, Sink, SinkError};
+use crate::sink::{Delivered, Remedy, Sink, SinkError};
 use crate::store::OutboxEntry;
 
 /// Bytes of lines after which a batch is cut.
@@ -39,17 +39,11 @@ impl<W: Write + Send + 'static> StdoutSink<W> {
     }
 
     fn error(&self, error: &io::Error) -> SinkError {
-        let closed = error.kind() == io::ErrorKind::BrokenPipe;
-        SinkError {
-            closed,
-            ..SinkError::new(
-                &self.name,
-                if closed {
-                    "whoever read the output has stopped reading".to_owned()
-                } else {
-                    format!("standard output: {error}")
-                },
-            )
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            let detail = "whoever read the output has stopped reading";
+            SinkError::new(&self.name, detail).with(Remedy::Gone)
+        } else {
+            SinkError::new(&self.name, format!("standard output: {error}"))
         }
     }
 }
@@ -62,6 +56,7 @@ impl<W: Write + Send + 'static> Sink for StdoutSink<W> {
     fn deliver<'a>(
         &'a mut self,
         batch: &'a [OutboxEntry],
+        _key: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Delivered, SinkError>> {
         Box::pin(async move {
             let mut text = Vec::new();
@@ -74,10 +69,8 @@ impl<W: Write + Send + 'static> Sink for StdoutSink<W> {
                 }
             }
             let Some(mut out) = self.out.take() else {
-                return Err(SinkError {
-                    closed: true,
-                    ..SinkError::new(&self.name, "the output was lost in an earlier failure")
-                });
+                let detail = "the output was lost in an earlier failure";
+                return Err(SinkError::new(&self.name, detail).with(Remedy::Gone));
             };
             // A pipe whose reader is slow blocks; that must not hold up anybody else.
             let written = tokio::task::spawn_blocking(move || {
@@ -151,7 +144,7 @@ mod tests {
     async fn every_entry_is_a_line() {
         let pipe = Pipe::default();
         let mut sink = StdoutSink::to("out", pipe.clone());
-        let delivered = sink.deliver(&entries(3)).await.unwrap();
+        let delivered = sink.deliver(&entries(3), None).await.unwrap();
         assert_eq!(delivered.done, 3);
         let text = String::from_utf8(pipe.taken.lock().unwrap().clone()).unwrap();
         let ids: Vec<String> = text
@@ -175,8 +168,8 @@ mod tests {
                 ..Pipe::default()
             },
         );
-        let error = sink.deliver(&entries(1)).await.unwrap_err();
-        assert!(error.closed);
+        let error = sink.deliver(&entries(1), None).await.unwrap_err();
+        assert_eq!(error.remedy, Remedy::Gone);
         assert_eq!(
             error.to_string(),
             "sink out: whoever read the output has stopped reading"

@@ -14,9 +14,12 @@
 //! names the file and the way out; none is overwritten.
 
 mod error;
+mod letters;
 mod log;
 mod redb;
 mod rows;
+
+use std::ops::ControlFlow;
 
 use tokio::sync::{oneshot, watch};
 use weir_rules::model::Timestamp;
@@ -24,6 +27,7 @@ use weir_rules::unit::UnitState;
 
 pub use self::redb::{Cut, Fuse, MemoryDisk, RedbStore, StoreOptions};
 pub use error::StoreError;
+pub use letters::{DeadLetter, Handled, Intent, LetterId, LetterState, NoLetterId, Requeued};
 pub use log::{Folded, PollsKept};
 pub use rows::*;
 
@@ -117,15 +121,55 @@ pub trait Store: Send + Sync + 'static {
     ) -> Result<OutboxBatch, StoreError>;
     /// The sequence that the next entry will have; changes when entries have become durable.
     fn outbox_end(&self) -> watch::Receiver<Sequence>;
-    /// The sink has durably taken everything up to and including `up_to`; `dead` are the ones among them that
-    /// it refused for good. Entries that every configured sink has passed are removed.
-    fn delivered(&self, sink: &str, up_to: Sequence, dead: Vec<DeadLetter>) -> Durable<()>;
+    /// What a sink has durably taken, and what it has refused. Entries that every configured sink has passed are
+    /// removed.
+    fn delivered(&self, sink: &str, handled: Handled) -> Durable<()>;
     /// Which sinks the configuration names. A new one starts at the oldest entry that is still there.
     fn set_sinks(&self, names: Vec<String>) -> Durable<()>;
     /// Entries and bytes of data that wait, and when the oldest was seen.
     fn outbox_size(&self) -> Result<OutboxSize, StoreError>;
-    /// Entries that a sink refused for good.
-    fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError>;
+
+    /// What a sink has refused (dead, or tried again), of one sink or of all: by sink, then in outbox order, until
+    /// `each` has seen enough. `each` must not call the store.
+    fn for_each_letter(
+        &self,
+        sink: Option<&str>,
+        each: &mut dyn FnMut(DeadLetter) -> ControlFlow<()>,
+    ) -> Result<(), StoreError>;
+    /// One letter.
+    fn letter(&self, id: &LetterId) -> Result<Option<DeadLetter>, StoreError>;
+    /// The letters that wait for a person.
+    fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
+        let mut letters = Vec::new();
+        self.for_each_letter(None, &mut |letter| {
+            if letters.len() >= limit {
+                return ControlFlow::Break(());
+            }
+            if letter.state == LetterState::Dead {
+                letters.push(letter);
+            }
+            ControlFlow::Continue(())
+        })?;
+        Ok(letters)
+    }
+    /// Lets a dead letter go out again under its key. It is never sent after a later revision of its record.
+    fn requeue(&self, id: LetterId) -> Durable<Requeued>;
+    /// Forgets a dead letter, which is never delivered then; the letter, or none when there is no such dead one.
+    fn drop_letter(&self, id: LetterId) -> Durable<Option<DeadLetter>>;
+    /// Changes whenever a person has requeued or dropped a letter.
+    fn letters_changed(&self) -> watch::Receiver<u64>;
+    /// The sink's delivery that is not answered for good.
+    fn intent(&self, sink: &str) -> Result<Option<Intent>, StoreError> {
+        let note = self.note(&intent_note(sink))?;
+        // One that does not read is none: its entries are still in the outbox, and go out under another key.
+        Ok(note.and_then(|note| serde_json::from_slice(&note).ok()))
+    }
+    /// Stores what is about to be delivered. [`Handled::settled`] forgets it.
+    fn set_intent(&self, sink: &str, intent: &Intent) -> Durable<()> {
+        // An intent is strings and numbers: writing it into memory cannot fail.
+        let note = serde_json::to_vec(intent).unwrap_or_default();
+        self.set_note(&intent_note(sink), Some(note))
+    }
 
     /// What is kept of a credential that changes by itself (a rotated token), sealed by whoever stored it.
     fn credential(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
@@ -136,4 +180,9 @@ pub trait Store: Send + Sync + 'static {
     fn note(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError>;
     /// Sets or removes a small named value.
     fn set_note(&self, key: &str, value: Option<Vec<u8>>) -> Durable<()>;
+}
+
+/// The note that holds a sink's intent.
+fn intent_note(sink: &str) -> String {
+    format!("intent/{sink}")
 }

@@ -258,23 +258,6 @@ pub struct Unreadable {
     pub raw: Vec<u8>,
 }
 
-/// An entry that a sink refused for good.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct DeadLetter {
-    /// The sink's name.
-    pub sink: String,
-    /// The entry's place in the outbox.
-    pub sequence: Sequence,
-    /// The delivery's key: `unit/id/revision`.
-    pub key: String,
-    /// The sink's last word.
-    pub error: String,
-    /// The line that was to be delivered.
-    pub line: String,
-    /// When it was given up.
-    pub at: Timestamp,
-}
-
 /// What waits in the outbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutboxSize {

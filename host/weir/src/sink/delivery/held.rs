@@ -1,14 +1,19 @@
 //! Entries that the sink has refused and that are tried again, and later entries of the same records behind them.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
-use crate::store::{OutboxEntry, Sequence};
+use crate::store::{OutboxEntry, Sequence, UnitKey};
 
 /// An entry that waits for its next try. Times are by the monotonic clock.
 pub(super) struct Held {
     pub(super) entry: OutboxEntry,
     pub(super) tries: u32,
     pub(super) next: Duration,
+    /// The key under which it is delivered by itself.
+    pub(super) key: Option<String>,
+    /// How many entries the sink had taken when it first refused this one.
+    pub(super) since: u64,
 }
 
 /// Held entries in outbox order.
@@ -33,18 +38,6 @@ impl HeldEntries {
         self.entries.insert(place, held);
     }
 
-    /// The oldest: nothing from here on may be acknowledged.
-    pub(super) fn oldest(&self) -> Option<Sequence> {
-        self.entries.first().map(|held| held.entry.sequence)
-    }
-
-    /// Does an earlier entry of the same record wait here?
-    pub(super) fn blocks(&self, entry: &OutboxEntry) -> bool {
-        self.entries
-            .iter()
-            .any(|held| same_record(&held.entry, entry))
-    }
-
     /// An entry that may be tried now.
     pub(super) fn due(&self, now: Duration) -> Option<Sequence> {
         self.first_of_each()
@@ -57,9 +50,17 @@ impl HeldEntries {
         self.first_of_each().map(|held| held.next).min()
     }
 
-    pub(super) fn get(&self, sequence: Sequence) -> Option<&OutboxEntry> {
-        let held = self.entries.iter().map(|held| &held.entry);
-        held.into_iter().find(|entry| entry.sequence == sequence)
+    /// All of them may be tried at once.
+    pub(super) fn hurry(&mut self) {
+        for held in &mut self.entries {
+            held.next = Duration::ZERO;
+        }
+    }
+
+    pub(super) fn get(&mut self, sequence: Sequence) -> Option<&mut Held> {
+        self.entries
+            .iter_mut()
+            .find(|held| held.entry.sequence == sequence)
     }
 
     pub(super) fn take(&mut self, sequence: Sequence) -> Option<Held> {
@@ -72,14 +73,9 @@ impl HeldEntries {
 
     /// Of each record only the first: the others wait behind it.
     fn first_of_each(&self) -> impl Iterator<Item = &Held> {
-        self.entries.iter().enumerate().filter_map(|(at, held)| {
-            let mut earlier = self.entries.iter().take(at);
-            let waits = earlier.any(|earlier| same_record(&earlier.entry, &held.entry));
-            (!waits).then_some(held)
-        })
+        let mut seen: HashSet<(&UnitKey, &str)> = HashSet::new();
+        self.entries
+            .iter()
+            .filter(move |held| seen.insert((&held.entry.unit, held.entry.id.as_str())))
     }
-}
-
-fn same_record(one: &OutboxEntry, other: &OutboxEntry) -> bool {
-    one.id == other.id && one.unit == other.unit
 }

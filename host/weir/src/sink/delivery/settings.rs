@@ -24,7 +24,7 @@ pub enum Ended {
     Stopped,
     /// It was told to drain, and nothing waits any more.
     Drained,
-    /// It was told to drain, and the sink failed too often.
+    /// It was told to drain, and the sink failed too often, or needs a person.
     GaveUp(SinkError),
     /// Whoever took the records has gone for good.
     Closed(SinkError),
@@ -43,9 +43,12 @@ pub struct DeliverySettings {
     pub refused: Backoff,
     /// Tries of an entry that the sink refuses, the first one included.
     pub refused_tries: u32,
+    /// Dead letters that a sink may have. With more, what it refuses is tried again and again until a person has
+    /// decided about some: nothing is thrown away, and the store does not grow without end.
+    pub dead_letters: usize,
     /// While draining: tries of a sink that fails as a whole.
     pub drain_tries: u32,
-    /// For the jitter.
+    /// For the jitter and the deliveries' keys.
     pub seed: u64,
 }
 
@@ -56,6 +59,7 @@ impl Default for DeliverySettings {
             backoff: Backoff::default().capped(60_000),
             refused: Backoff::default().capped(60_000),
             refused_tries: 6,
+            dead_letters: 10_000,
             drain_tries: 4,
             seed: rand::random(),
         }
@@ -71,6 +75,15 @@ pub struct DeliveryStatus {
     pub dead: u64,
     /// Entries that the sink has refused and that are tried again.
     pub held: u64,
+    /// Tries since the start at which the sink took nothing.
+    #[serde(default)]
+    pub failures: u64,
+    /// Refusals of single entries since the start.
+    #[serde(default)]
+    pub refusals: u64,
+    /// It has as many dead letters as it may have: what it refuses now is tried again until a person has decided.
+    #[serde(default)]
+    pub letters_full: bool,
     /// Set while the sink takes nothing.
     pub failing: Option<Failing>,
 }
@@ -84,6 +97,6 @@ pub struct Failing {
     pub tries: u32,
     /// What failed.
     pub error: String,
-    /// The next try.
-    pub next: Timestamp,
+    /// The next try; none: not until a person says so, or the host starts again.
+    pub next: Option<Timestamp>,
 }

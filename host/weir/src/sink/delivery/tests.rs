@@ -3,36 +3,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::oneshot::error::TryRecvError;
 
-use weir_rules::model::Timestamp;
-
 use super::*;
 use crate::clock::BoxFuture;
-use crate::store::{
-    Commit, Conclusion, Cut, Fuse, MemoryDisk, PreparedRecord, RecordData, RedbStore, StoreOptions,
-    Ticket, UnitId, UnitKey,
-};
-
-/// A clock on which a sleep takes no time: it moves the clock on by its length.
-#[derive(Default)]
-struct LeapingClock {
-    now: AtomicU64,
-}
-
-impl Clock for LeapingClock {
-    fn wall(&self) -> Timestamp {
-        1_700_000_000_000 + self.now.load(Ordering::SeqCst) as i64
-    }
-
-    fn monotonic(&self) -> Duration {
-        Duration::from_millis(self.now.load(Ordering::SeqCst))
-    }
-
-    fn sleep(&self, wait: Duration) -> BoxFuture<'static, ()> {
-        self.now
-            .fetch_add(wait.as_millis() as u64, Ordering::SeqCst);
-        Box::pin(tokio::task::yield_now())
-    }
-}
+use crate::sink::Refusal;
+use crate::sink::bench::{Bench, commit};
+use crate::store::{Cut, LetterId, Requeued};
 
 type Answer = Box<dyn FnMut(&[OutboxEntry]) -> Result<Delivered, SinkError> + Send>;
 
@@ -53,90 +28,25 @@ impl Sink for Scripted {
     fn deliver<'a>(
         &'a mut self,
         batch: &'a [OutboxEntry],
+        _key: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Delivered, SinkError>> {
         let answer = (self.answer)(batch);
         Box::pin(async move { answer })
     }
 }
 
-struct Bench {
-    store: Arc<RedbStore>,
-    fuse: Arc<Fuse>,
-    clock: Arc<LeapingClock>,
-    unit: UnitId,
-    mode: watch::Sender<Mode>,
-}
-
 impl Bench {
-    async fn new() -> Self {
-        let fuse = Arc::new(Fuse::new());
-        let options = StoreOptions {
-            fuse: Some(fuse.clone()),
-            ..StoreOptions::default()
-        };
-        let store = RedbStore::in_memory(MemoryDisk::new(), options).unwrap();
-        store.set_sinks(vec!["out".into()]).await.unwrap().unwrap();
-        let key = UnitKey {
-            connection: "acme".into(),
-            stream: "orders".into(),
-            partition: None,
-        };
-        let unit = store.ensure_unit(&key).await.unwrap().unwrap().id;
-        Bench {
-            store,
-            fuse,
-            clock: Arc::default(),
-            unit,
-            mode: watch::Sender::new(Mode::Drain),
-        }
-    }
-
-    async fn put(&self, records: &[(&str, u8)]) {
-        commit(&self.store, self.unit, records)
-            .await
-            .unwrap()
-            .unwrap();
-    }
-
     fn delivery(
         &self,
         answer: impl FnMut(&[OutboxEntry]) -> Result<Delivered, SinkError> + Send + 'static,
     ) -> Delivery {
-        let sink = Box::new(Scripted {
-            answer: Box::new(answer),
-        });
-        let settings = DeliverySettings {
-            seed: 7,
-            ..DeliverySettings::default()
-        };
-        Delivery::new(self.store.clone(), self.clock.clone(), sink, settings)
+        self.deliver_to(
+            Box::new(Scripted {
+                answer: Box::new(answer),
+            }),
+            DeliverySettings::default(),
+        )
     }
-
-    fn waiting(&self) -> u64 {
-        self.store.outbox_size().unwrap().entries
-    }
-}
-
-/// Records by id and content.
-fn commit(store: &RedbStore, unit: UnitId, records: &[(&str, u8)]) -> Durable<crate::store::Seen> {
-    store.commit(Commit {
-        unit,
-        ticket: Ticket(1),
-        seen_at: 0,
-        records: records
-            .iter()
-            .map(|(id, content)| PreparedRecord {
-                id: (*id).to_owned(),
-                hash: [*content; 32],
-                updated_at: None,
-                deleted: false,
-                data: RecordData::Text(format!("{{\"content\":{content}}}").into()),
-            })
-            .collect(),
-        validators: Vec::new(),
-        budgets: Vec::new(),
-        conclude: Box::new(|_| Conclusion::default()),
-    })
 }
 
 type Taken = Arc<Mutex<Vec<(String, u64)>>>;
@@ -298,10 +208,7 @@ async fn a_closed_sink_ends_the_loop_at_once() {
     let bench = Bench::new().await;
     bench.mode.send_replace(Mode::Run);
     bench.put(&[("1", 1)]).await;
-    let error = SinkError {
-        closed: true,
-        ..SinkError::new("out", "broken pipe")
-    };
+    let error = SinkError::new("out", "broken pipe").with(Remedy::Gone);
     let answer = error.clone();
     let delivery = bench.delivery(move |_| Err(answer.clone()));
     assert_eq!(
@@ -431,4 +338,265 @@ async fn an_empty_answer_is_a_failure_and_no_busy_loop() {
         Ended::GaveUp(_)
     ));
     assert_eq!(bench.waiting(), 1);
+}
+
+fn id(sequence: u64) -> LetterId {
+    LetterId {
+        sink: "out".into(),
+        sequence,
+    }
+}
+
+async fn requeue(bench: &Bench, sequence: u64) -> Requeued {
+    bench.store.requeue(id(sequence)).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn tries_are_counted_over_restarts_and_nothing_else_is_delivered_again() {
+    let mut bench = Bench::new().await;
+    bench.put(&[("1", 1), ("2", 1), ("2", 2), ("3", 1)]).await;
+    let (log, tries) = (Taken::default(), Arc::new(AtomicU64::new(0)));
+    for _ in 0..20 {
+        bench.mode.send_replace(Mode::Run);
+        let (clock, count) = (bench.clock.clone(), tries.clone());
+        let began = clock.monotonic();
+        let mode = bench.mode.clone();
+        let delivery = bench.delivery(picky(&log, move |entry| {
+            let refuse = named(entry) == ("2".into(), 1);
+            if refuse {
+                count.fetch_add(1, Ordering::SeqCst);
+                // A host that lives for one try.
+                mode.send_replace(Mode::Stop);
+            }
+            refuse
+        }));
+        let mode = bench.mode.clone();
+        let mut status = delivery.status();
+        tokio::spawn(async move {
+            let done = |status: &DeliveryStatus| status.dead == 1 || status.delivered == 1;
+            let _ = status.wait_for(done).await;
+            tokio::task::yield_now().await;
+            if status.borrow().held == 0 {
+                mode.send_replace(Mode::Stop);
+            }
+        });
+        assert_eq!(
+            delivery.run(bench.mode.subscribe()).await,
+            Ended::Stopped,
+            "{began:?}"
+        );
+        bench = bench.after_a_kill().await;
+        if !bench.dead().is_empty() {
+            break;
+        }
+    }
+    assert_eq!(tries.load(Ordering::SeqCst), 6);
+    let letter = bench.letter(2).unwrap();
+    assert_eq!((letter.tries, letter.state), (6, LetterState::Dead));
+    // What waited behind it goes out now.
+    bench.mode.send_replace(Mode::Drain);
+    let last = bench.delivery(picky(&log, |_| false));
+    assert_eq!(last.run(bench.mode.subscribe()).await, Ended::Drained);
+    let mut all = taken(&log);
+    all.sort();
+    let expected = [("1", 1), ("2", 2), ("3", 1)];
+    assert_eq!(
+        all,
+        expected.map(|(id, revision)| (id.to_owned(), revision))
+    );
+    assert_eq!(bench.letter(2).unwrap().superseded, Some(2));
+}
+
+#[tokio::test]
+async fn a_requeued_letter_goes_out_under_its_key_while_the_loop_runs() {
+    let bench = Bench::new().await;
+    bench.put(&[("1", 1)]).await;
+    let log = Taken::default();
+    let delivery = bench.delivery(picky(&log, |_| true));
+    assert_eq!(delivery.run(bench.mode.subscribe()).await, Ended::Drained);
+    assert_eq!(bench.dead().len(), 1);
+
+    bench.mode.send_replace(Mode::Run);
+    let delivery = bench.delivery(picky(&log, |_| false));
+    let mut status = delivery.status();
+    let running = tokio::spawn(delivery.run(bench.mode.subscribe()));
+    assert_eq!(requeue(&bench, 1).await, Requeued::GoesOut);
+    status
+        .wait_for(|status| status.delivered == 1)
+        .await
+        .unwrap();
+    bench.mode.send_replace(Mode::Stop);
+    assert_eq!(running.await.unwrap(), Ended::Stopped);
+    assert_eq!(taken(&log), [("1".to_owned(), 1)]);
+    assert_eq!(bench.letter(1), None, "it is forgotten when it is taken");
+    assert_eq!(requeue(&bench, 1).await, Requeued::Unknown);
+}
+
+#[tokio::test]
+async fn a_requeued_letter_goes_before_later_revisions_and_never_after_one() {
+    let bench = Bench::new().await;
+    bench.put(&[("1", 1)]).await;
+    let log = Taken::default();
+    let delivery = bench.delivery(picky(&log, |_| true));
+    assert_eq!(delivery.run(bench.mode.subscribe()).await, Ended::Drained);
+
+    // A later revision waits when the person decides.
+    bench.put(&[("1", 2), ("2", 1)]).await;
+    assert_eq!(requeue(&bench, 1).await, Requeued::GoesOut);
+    let delivery = bench.delivery(picky(&log, |entry| entry.revision == 2));
+    assert_eq!(delivery.run(bench.mode.subscribe()).await, Ended::Drained);
+    let of_one = |log: &Taken| -> Vec<u64> {
+        let all = taken(log);
+        let of_one = all.iter().filter(|(id, _)| id == "1");
+        of_one.map(|(_, revision)| *revision).collect()
+    };
+    assert_eq!(of_one(&log), [1]);
+    assert_eq!(bench.dead().len(), 1, "the later one is dead now");
+
+    // A third one has been delivered when the person decides about the second.
+    bench.put(&[("1", 3)]).await;
+    let delivery = bench.delivery(picky(&log, |_| false));
+    assert_eq!(delivery.run(bench.mode.subscribe()).await, Ended::Drained);
+    assert_eq!(of_one(&log), [1, 3]);
+    assert_eq!(requeue(&bench, 2).await, Requeued::Superseded(3));
+}
+
+#[tokio::test]
+async fn any_number_of_letters_may_be_requeued_at_once() {
+    let bench = Bench::new().await;
+    let ids: Vec<String> = (0..700).map(|id| (id % 350).to_string()).collect();
+    for (number, part) in ids.chunks(350).enumerate() {
+        let content = u8::try_from(number).unwrap() + 1;
+        let records: Vec<(&str, u8)> = part.iter().map(|id| (id.as_str(), content)).collect();
+        bench.put(&records).await;
+    }
+    let log = Taken::default();
+    let delivery = bench.delivery(picky(&log, |_| true));
+    assert_eq!(delivery.run(bench.mode.subscribe()).await, Ended::Drained);
+    assert_eq!(bench.dead().len(), 700);
+    // The later ones first: order does not hang on the order of decisions.
+    for sequence in (1..=700).rev() {
+        assert_eq!(requeue(&bench, sequence).await, Requeued::GoesOut);
+    }
+    let delivery = bench.delivery(picky(&log, |_| false));
+    assert_eq!(delivery.run(bench.mode.subscribe()).await, Ended::Drained);
+    let all = taken(&log);
+    assert_eq!(all.len(), 700);
+    for id in 0..350 {
+        let of_it: Vec<u64> = all
+            .iter()
+            .filter(|(known, _)| *known == id.to_string())
+            .map(|(_, revision)| *revision)
+            .collect();
+        assert_eq!(of_it, [1, 2], "record {id}");
+    }
+}
+
+#[tokio::test]
+async fn with_too_many_dead_letters_refused_entries_are_kept_and_tried() {
+    let bench = Bench::new().await;
+    bench.mode.send_replace(Mode::Run);
+    bench.put(&[("1", 1), ("2", 1), ("3", 1)]).await;
+    let settings = DeliverySettings {
+        dead_letters: 2,
+        ..DeliverySettings::default()
+    };
+    let log = Taken::default();
+    let mut tries = 0;
+    let answer = picky(&log, move |entry| {
+        tries += u32::from(entry.id == "3");
+        tries < 30
+    });
+    let sink = Scripted {
+        answer: Box::new(answer),
+    };
+    let delivery = bench.deliver_to(Box::new(sink), settings);
+    let mut status = delivery.status();
+    let running = tokio::spawn(delivery.run(bench.mode.subscribe()));
+    status.wait_for(|status| status.letters_full).await.unwrap();
+    status
+        .wait_for(|status| status.delivered == 1)
+        .await
+        .unwrap();
+    bench.mode.send_replace(Mode::Stop);
+    assert_eq!(running.await.unwrap(), Ended::Stopped);
+    assert_eq!(bench.dead().len(), 2, "no more than may be");
+    assert_eq!(taken(&log), [("3".to_owned(), 1)]);
+}
+
+/// Refuses as a receiver does that is not there, or knows us no more.
+fn shut(
+    batch: &[OutboxEntry],
+    refuses: impl Fn(&OutboxEntry) -> bool,
+) -> Result<Delivered, SinkError> {
+    let refusal = Refusal {
+        word: "HTTP 404".into(),
+        door: true,
+    };
+    let mut delivered = all(batch);
+    for (at, entry) in batch.iter().enumerate() {
+        if refuses(entry) {
+            delivered.refused.push((at, refusal.clone()));
+        }
+    }
+    Ok(delivered)
+}
+
+#[tokio::test]
+async fn a_sink_that_refuses_everything_needs_a_person_and_makes_no_dead_letters() {
+    let bench = Bench::new().await;
+    bench.mode.send_replace(Mode::Run);
+    let ids: Vec<String> = (1..=50).map(|id| id.to_string()).collect();
+    let records: Vec<(&str, u8)> = ids.iter().map(|id| (id.as_str(), 1)).collect();
+    bench.put(&records).await;
+    let open = Arc::new(AtomicU64::new(0));
+    let offers = Arc::new(AtomicU64::new(0));
+    let (is_open, count) = (open.clone(), offers.clone());
+    let delivery = bench.delivery(move |batch| {
+        count.fetch_add(1, Ordering::SeqCst);
+        // One at a time, as a sink of batches does it.
+        shut(&batch[..1], |_| is_open.load(Ordering::SeqCst) == 0)
+    });
+    let resumer = delivery.resumer();
+    let mut status = delivery.status();
+    let running = tokio::spawn(delivery.run(bench.mode.subscribe()));
+    let stopped = |status: &DeliveryStatus| {
+        let failing = status.failing.as_ref();
+        failing.is_some_and(|failing| failing.next.is_none())
+    };
+    let seen = status.wait_for(stopped).await.unwrap().clone();
+    assert!(
+        seen.failing
+            .unwrap()
+            .error
+            .contains("HTTP 404: it refuses everything"),
+    );
+    assert_eq!(offers.load(Ordering::SeqCst), 3, "it is not hammered");
+    assert_eq!(bench.dead(), []);
+    open.store(1, Ordering::SeqCst);
+    resumer.send_modify(|times| *times += 1);
+    status
+        .wait_for(|status| status.delivered == 50)
+        .await
+        .unwrap();
+    bench.mode.send_replace(Mode::Stop);
+    assert_eq!(running.await.unwrap(), Ended::Stopped);
+    assert_eq!(status.borrow().failing, None);
+    assert_eq!((bench.dead().len(), bench.waiting()), (0, 0));
+}
+
+#[tokio::test]
+async fn one_record_alone_that_is_refused_so_is_no_dead_letter_until_another_is_taken() {
+    let bench = Bench::new().await;
+    bench.put(&[("1", 1)]).await;
+    let delivery = bench.delivery(|batch| shut(batch, |entry| entry.id == "1"));
+    // Is it the record, or the sink?
+    let ended = delivery.run(bench.mode.subscribe()).await;
+    assert!(matches!(ended, Ended::GaveUp(_)), "{ended:?}");
+    assert_eq!(bench.dead(), []);
+    bench.put(&[("2", 1)]).await;
+    // It is the record.
+    let delivery = bench.delivery(|batch| shut(batch, |entry| entry.id == "1"));
+    assert_eq!(delivery.run(bench.mode.subscribe()).await, Ended::Drained);
+    assert_eq!(bench.dead().len(), 1);
 }

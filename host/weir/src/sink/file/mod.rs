@@ -136,6 +136,7 @@ impl Sink for FileSink {
     fn deliver<'a>(
         &'a mut self,
         batch: &'a [OutboxEntry],
+        _key: Option<&'a str>,
     ) -> BoxFuture<'a, Result<Delivered, SinkError>> {
         Box::pin(async move {
             let (groups, done) = self.group(batch);

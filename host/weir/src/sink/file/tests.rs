@@ -51,7 +51,7 @@ fn deliver(sink: &mut FileSink, batch: &[OutboxEntry]) -> Result<usize, SinkErro
         .build()
         .unwrap();
     runtime
-        .block_on(sink.deliver(batch))
+        .block_on(sink.deliver(batch, None))
         .map(|delivered| delivered.done)
 }
 
@@ -396,7 +396,7 @@ fn a_full_disk_is_an_error_that_names_the_file() {
         error.to_string(),
         "sink main: /dev/full: No space left on device (os error 28)"
     );
-    assert!(!error.closed);
+    assert_eq!(error.remedy, crate::sink::Remedy::Backoff);
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod unit;
 mod work;
 mod writer;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -28,12 +29,12 @@ use weir_rules::unit::UnitState;
 use self::disk::Disk;
 use self::tables::Counters;
 use self::trouble::{Outcome, guarded, io_error};
-use self::work::Work;
+use self::work::{News, Work};
 use self::writer::{Job, Operation, Writer};
 use super::{
-    BudgetKey, BudgetRow, Commit, Conclusion, DeadLetter, Durable, OutboxBatch, OutboxSize,
-    PollRow, PollsKept, RecordRow, Seen, Sequence, Store, StoreError, UnitId, UnitKey, UnitRow,
-    Validator, ValidatorKey,
+    BudgetKey, BudgetRow, Commit, Conclusion, DeadLetter, Durable, Handled, LetterId, OutboxBatch,
+    OutboxSize, PollRow, PollsKept, RecordRow, Requeued, Seen, Sequence, Store, StoreError, UnitId,
+    UnitKey, UnitRow, Validator, ValidatorKey,
 };
 
 pub use self::disk::MemoryDisk;
@@ -70,6 +71,8 @@ struct Shared {
     /// None while the file must be opened anew.
     db: RwLock<Option<Database>>,
     end: watch::Sender<Sequence>,
+    /// How often a person has decided about letters.
+    letters: watch::Sender<u64>,
     transactions: AtomicU64,
     names: reads::NameCache,
 }
@@ -99,10 +102,13 @@ impl Shared {
         locked_for_write(&self.db).take();
     }
 
-    fn committed(&self, end: Sequence) {
+    fn committed(&self, news: &News) {
         self.transactions.fetch_add(1, Ordering::Relaxed);
         self.end
-            .send_if_modified(|known| std::mem::replace(known, end) != end);
+            .send_if_modified(|known| std::mem::replace(known, news.end) != news.end);
+        if news.letters {
+            self.letters.send_modify(|times| *times += 1);
+        }
     }
 }
 
@@ -146,6 +152,7 @@ impl RedbStore {
             options,
             db: RwLock::new(Some(db)),
             end: watch::Sender::new(counters.sequence),
+            letters: watch::Sender::new(0),
             transactions: AtomicU64::new(0),
             names: reads::NameCache::default(),
         });
@@ -311,10 +318,10 @@ impl Store for RedbStore {
         self.shared.end.subscribe()
     }
 
-    fn delivered(&self, sink: &str, up_to: Sequence, dead: Vec<DeadLetter>) -> Durable<()> {
+    fn delivered(&self, sink: &str, handled: Handled) -> Durable<()> {
         let sink = sink.to_owned();
         self.job(
-            move |work| work.delivered(&sink, up_to, &dead).map(Ok),
+            move |work| work.delivered(&sink, &handled).map(Ok),
             |job| job.patient(),
         )
     }
@@ -327,8 +334,28 @@ impl Store for RedbStore {
         self.shared.outbox_size()
     }
 
-    fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
-        self.shared.dead_letters(limit)
+    fn for_each_letter(
+        &self,
+        sink: Option<&str>,
+        each: &mut dyn FnMut(DeadLetter) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.shared.for_each_letter(sink, each)
+    }
+
+    fn letter(&self, id: &LetterId) -> Result<Option<DeadLetter>, StoreError> {
+        self.shared.letter(id)
+    }
+
+    fn requeue(&self, id: LetterId) -> Durable<Requeued> {
+        self.job(move |work| work.requeue(&id).map(Ok), |job| job)
+    }
+
+    fn drop_letter(&self, id: LetterId) -> Durable<Option<DeadLetter>> {
+        self.job(move |work| work.drop_letter(&id).map(Ok), |job| job)
+    }
+
+    fn letters_changed(&self) -> watch::Receiver<u64> {
+        self.shared.letters.subscribe()
     }
 
     fn credential(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {

@@ -1,7 +1,7 @@
 //! Reads: each from one snapshot of the last durable state.
 
 use std::collections::HashMap;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use redb::{ReadTransaction, ReadableDatabase as _, ReadableTable as _};
@@ -14,8 +14,8 @@ use super::tables::{self, Counters};
 use super::trouble::{Outcome, Trouble, guarded};
 use super::unit::Head;
 use crate::store::{
-    BudgetKey, BudgetRow, DeadLetter, OutboxBatch, OutboxSize, PollRow, RecordRow, Sequence,
-    StoreError, UnitId, UnitKey, UnitRow, Unreadable, Validator, ValidatorKey,
+    BudgetKey, BudgetRow, DeadLetter, LetterId, OutboxBatch, OutboxSize, PollRow, RecordRow,
+    Sequence, StoreError, UnitId, UnitKey, UnitRow, Unreadable, Validator, ValidatorKey,
 };
 
 /// Units' names as the outbox needs them. A unit's name never changes, so nothing here goes stale.
@@ -332,13 +332,31 @@ impl Shared {
         })
     }
 
-    pub(super) fn dead_letters(&self, limit: usize) -> Result<Vec<DeadLetter>, StoreError> {
+    pub(super) fn for_each_letter(
+        &self,
+        sink: Option<&str>,
+        each: &mut dyn FnMut(DeadLetter) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
         self.read(|tx| {
-            let mut letters = Vec::new();
-            for row in tx.open_table(tables::DEAD)?.iter()?.take(limit) {
-                letters.push(serde_json::from_slice(row?.1.value())?);
+            let table = tx.open_table(tables::DEAD)?;
+            let bounds = tables::of_sink(sink);
+            for row in table.range::<&[u8]>(tables::slices(&bounds))? {
+                if each(serde_json::from_slice(row?.1.value())?).is_break() {
+                    break;
+                }
             }
-            Ok(letters)
+            Ok(())
+        })
+    }
+
+    pub(super) fn letter(&self, id: &LetterId) -> Result<Option<DeadLetter>, StoreError> {
+        self.read(|tx| {
+            let table = tx.open_table(tables::DEAD)?;
+            let key = tables::dead_key(&id.sink, id.sequence);
+            match table.get(key.as_slice())? {
+                Some(row) => Ok(Some(serde_json::from_slice(row.value())?)),
+                None => Ok(None),
+            }
         })
     }
 

@@ -3,6 +3,8 @@
 //! Composite keys are big-endian, so that a range scan meets them in order. The schema number is the count of
 //! migrations that a file has been through; a new file goes through all of them.
 
+use std::ops::Bound;
+
 use redb::{ReadTransaction, ReadableDatabase, TableDefinition, TableError, WriteTransaction};
 
 use super::trouble::{Outcome, Trouble};
@@ -228,23 +230,34 @@ pub(super) fn dead_key(sink: &str, sequence: u64) -> Vec<u8> {
     [sink.as_bytes(), b"\0", &sequence.to_be_bytes()].concat()
 }
 
+/// The borders of the keys of [`DEAD`] that are of this sink, or of all of them.
+pub(super) fn of_sink(sink: Option<&str>) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    match sink {
+        Some(sink) => (
+            Bound::Included([sink.as_bytes(), b"\0"].concat()),
+            Bound::Excluded([sink.as_bytes(), b"\x01"].concat()),
+        ),
+        None => (Bound::Unbounded, Bound::Unbounded),
+    }
+}
+
 /// The borders of all keys that begin with this unit's number.
-pub(super) fn of_unit(unit: UnitId) -> (std::ops::Bound<[u8; 8]>, std::ops::Bound<[u8; 8]>) {
-    let from = std::ops::Bound::Included(unit.0.to_be_bytes());
+pub(super) fn of_unit(unit: UnitId) -> (Bound<[u8; 8]>, Bound<[u8; 8]>) {
+    let from = Bound::Included(unit.0.to_be_bytes());
     let to = match unit.0.checked_add(1) {
-        Some(next) => std::ops::Bound::Excluded(next.to_be_bytes()),
-        None => std::ops::Bound::Unbounded,
+        Some(next) => Bound::Excluded(next.to_be_bytes()),
+        None => Bound::Unbounded,
     };
     (from, to)
 }
 
 /// The borders as the engine wants them.
-pub(super) fn slices(
-    bounds: &(std::ops::Bound<[u8; 8]>, std::ops::Bound<[u8; 8]>),
-) -> (std::ops::Bound<&[u8]>, std::ops::Bound<&[u8]>) {
+pub(super) fn slices<K: AsRef<[u8]>>(
+    bounds: &(Bound<K>, Bound<K>),
+) -> (Bound<&[u8]>, Bound<&[u8]>) {
     (
-        bounds.0.as_ref().map(|key| key.as_slice()),
-        bounds.1.as_ref().map(|key| key.as_slice()),
+        bounds.0.as_ref().map(AsRef::as_ref),
+        bounds.1.as_ref().map(AsRef::as_ref),
     )
 }
 
@@ -274,7 +287,7 @@ mod tests {
     }
 
     fn holds(unit: u64, key: &[u8]) -> bool {
-        use std::ops::{Bound, RangeBounds};
+        use std::ops::RangeBounds;
         let bounds = of_unit(UnitId(unit));
         let borders: (Bound<&[u8]>, Bound<&[u8]>) = slices(&bounds);
         RangeBounds::<&[u8]>::contains(&(borders.0.as_ref(), borders.1.as_ref()), &key)

@@ -3,13 +3,14 @@
 //! An operation either changes all that it is about, or answers an error before it has changed anything; any
 //! other failure ends the whole transaction.
 
+mod letters;
 mod outbox;
 mod polls;
 
 use redb::{ReadableTable as _, Table, WriteTransaction};
 use weir_rules::unit::UnitState;
 
-use super::chunk::News;
+use super::chunk;
 use super::record::{self, Remembered, Sight};
 use super::tables::{self, Counters, OUTBOX, RECORDS};
 use super::trouble::{Outcome, Trouble};
@@ -40,6 +41,16 @@ pub(super) struct Work<'tx> {
     sinks_moved: bool,
     /// Something was written.
     changed: bool,
+    /// A person has decided about a letter.
+    letters_changed: bool,
+}
+
+/// What others want to know of a transaction when it is durable.
+pub(super) struct News {
+    /// The sequence that the next entry will have.
+    pub(super) end: Sequence,
+    /// A person has decided about a letter.
+    pub(super) letters: bool,
 }
 
 impl<'tx> Work<'tx> {
@@ -61,11 +72,12 @@ impl<'tx> Work<'tx> {
             kept,
             sinks_moved: false,
             changed: false,
+            letters_changed: false,
         })
     }
 
-    /// Ends the work: the sequence that the next entry will have, or none when nothing was changed.
-    pub(super) fn finish(mut self) -> Outcome<Option<Sequence>> {
+    /// Ends the work; none when nothing was changed.
+    pub(super) fn finish(mut self) -> Outcome<Option<News>> {
         if !self.changed {
             return Ok(None);
         }
@@ -75,7 +87,10 @@ impl<'tx> Work<'tx> {
         if self.counters != Counters::load(&self.meta)? {
             self.counters.save(&mut self.meta)?;
         }
-        Ok(Some(self.counters.sequence))
+        Ok(Some(News {
+            end: self.counters.sequence,
+            letters: self.letters_changed,
+        }))
     }
 
     pub(super) fn ensure_unit(&mut self, key: UnitKey) -> Outcome<UnitRow> {
@@ -140,7 +155,7 @@ impl<'tx> Work<'tx> {
         commit: &'c Commit,
         head: &mut Head,
         seen: &mut Seen,
-    ) -> Outcome<Vec<News<'c>>> {
+    ) -> Outcome<Vec<chunk::News<'c>>> {
         let mut news = Vec::with_capacity(commit.records.len());
         let mut key = Vec::with_capacity(64);
         // Where the last record was new the next one most likely is too. Then its row is written at once, which
@@ -188,7 +203,7 @@ impl<'tx> Work<'tx> {
                     .updated_at
                     .map(|stamp| commit.seen_at.saturating_sub(stamp)),
             );
-            news.push(News {
+            news.push(chunk::News {
                 record,
                 op,
                 revision: u64::from(row.revision),

@@ -13,9 +13,9 @@ use tokio::sync::oneshot;
 
 use super::fuse::Cut;
 use super::trouble::{Outcome, Trouble, guarded};
-use super::work::Work;
+use super::work::{News, Work};
 use super::{Shared, locked_for_write};
-use crate::store::{Sequence, StoreError, Ticket, UnitId};
+use crate::store::{StoreError, Ticket, UnitId};
 
 /// A group is closed at this many operations.
 const GROUP_OPERATIONS: usize = 1024;
@@ -166,7 +166,7 @@ impl Fences {
 
 /// How a transaction ended.
 enum End {
-    Durable(Sequence),
+    Durable(News),
     /// Nothing was to be changed, so nothing was written.
     Unchanged,
     /// A fuse says that the process is dead.
@@ -227,8 +227,8 @@ impl Writer {
 
     fn write(&mut self, mut group: Vec<Box<dyn Operation>>) -> std::ops::ControlFlow<()> {
         let failure = match guarded(|| self.transact(&mut group)) {
-            Ok(End::Durable(end)) => {
-                self.shared.committed(end);
+            Ok(End::Durable(news)) => {
+                self.shared.committed(&news);
                 None
             }
             Ok(End::Unchanged) => None,
@@ -261,7 +261,7 @@ impl Writer {
                     _ => operation.apply(&mut work)?,
                 }
             }
-            let Some(end) = work.finish()? else {
+            let Some(news) = work.finish()? else {
                 tx.abort()?;
                 return Ok(End::Unchanged);
             };
@@ -287,7 +287,7 @@ impl Writer {
             Ok(if cut.is_some() {
                 End::Dead
             } else {
-                End::Durable(end)
+                End::Durable(news)
             })
         })
     }

@@ -260,6 +260,7 @@ fn sinks(host: &Host) -> Vec<SinkStatus> {
             kind: match sink {
                 SinkConfig::Stdout => "stdout".to_owned(),
                 SinkConfig::File { path, .. } => format!("file {}", path.display()),
+                SinkConfig::Webhook(config) => format!("webhook {}", config.url),
             },
             delivery: deliveries.remove(name),
         })

@@ -21,22 +21,24 @@ pub(super) async fn wait(host: &Arc<Host>, caller: &Caller) -> Result<u64, Failu
     let mut said = since;
     let mut pause = LOOKS.0;
     loop {
-        let positions = positions(host, end)?;
-        if positions.iter().all(Option::is_none) {
+        let left = left(host, end)?;
+        if left.iter().all(Left::is_nothing) {
             return Ok(0);
         }
         let now = host.clock.monotonic();
-        if before.as_ref() != Some(&positions) {
-            before = Some(positions);
+        // What a sink has refused is tried again by itself, and waits like the rest.
+        let held = left.iter().map(|left| left.held).max().unwrap_or(0);
+        if before.as_ref() != Some(&left) {
+            before = Some(left);
             since = now;
         }
-        let size = host.store.outbox_size()?;
+        let waiting = host.store.outbox_size()?.entries.saturating_add(held);
         if now.saturating_sub(since) > DRAIN || host.stop.stopped() {
-            return Ok(size.entries);
+            return Ok(waiting);
         }
         if now.saturating_sub(said) >= super::TICK {
             said = now;
-            let text = format!("{} records wait for the sinks", size.entries);
+            let text = format!("{waiting} records wait for the sinks");
             say(caller, Said::Passing(text)).await;
         }
         host.clock.sleep(pause).await;
@@ -44,15 +46,34 @@ pub(super) async fn wait(host: &Arc<Host>, caller: &Caller) -> Result<u64, Failu
     }
 }
 
-/// For each sink the first entry before `end` that it has not taken; none where it has taken all of them.
-fn positions(host: &Host, end: Sequence) -> Result<Vec<Option<Sequence>>, Failure> {
-    let mut positions = Vec::new();
+/// What a sink has not taken yet.
+#[derive(PartialEq, Eq)]
+struct Left {
+    /// The first entry that it has not been offered.
+    next: Option<Sequence>,
+    /// Entries that it has refused and that are tried again.
+    held: u64,
+}
+
+impl Left {
+    fn is_nothing(&self) -> bool {
+        self.next.is_none() && self.held == 0
+    }
+}
+
+/// For each sink what it has not taken of the entries before `end`.
+fn left(host: &Host, end: Sequence) -> Result<Vec<Left>, Failure> {
+    let board = host.sinks.all();
+    let mut all = Vec::new();
     for sink in host.config.sinks.keys() {
         let next = host.store.outbox(sink, None, 1)?;
         let entry = next.entries.first().map(|entry| entry.sequence);
         let unreadable = next.unreadable.first().map(|entry| entry.sequence);
         let first = entry.into_iter().chain(unreadable).min();
-        positions.push(first.filter(|first| *first < end));
+        all.push(Left {
+            next: first.filter(|first| *first < end),
+            held: board.get(sink).map_or(0, |status| status.held),
+        });
     }
-    Ok(positions)
+    Ok(all)
 }

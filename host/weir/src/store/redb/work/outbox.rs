@@ -6,7 +6,7 @@ use super::Work;
 use crate::store::redb::chunk::{self, News};
 use crate::store::redb::tables;
 use crate::store::redb::trouble::Outcome;
-use crate::store::{Commit, DeadLetter, Sequence};
+use crate::store::{Commit, Handled, intent_note};
 
 impl Work<'_> {
     pub(super) fn put_in_outbox(&mut self, commit: &Commit, mut news: &[News<'_>]) -> Outcome<()> {
@@ -46,31 +46,22 @@ impl Work<'_> {
         Ok(())
     }
 
-    pub(in crate::store::redb) fn delivered(
-        &mut self,
-        sink: &str,
-        up_to: Sequence,
-        dead: &[DeadLetter],
-    ) -> Outcome<()> {
+    pub(in crate::store::redb) fn delivered(&mut self, sink: &str, done: &Handled) -> Outcome<()> {
         let Some(position) = self.sinks.get(sink)?.map(|position| position.value()) else {
             // The configuration no longer names it.
             return Ok(());
         };
-        let next = up_to.saturating_add(1).min(self.counters.sequence);
+        let next = done.up_to.saturating_add(1).min(self.counters.sequence);
         if next > position {
             self.sinks.insert(sink, next)?;
             self.sinks_moved = true;
             self.changed = true;
         }
-        if !dead.is_empty() {
-            self.changed = true;
-            let mut letters = self.tx.open_table(tables::DEAD)?;
-            for letter in dead {
-                letters.insert(
-                    tables::dead_key(sink, letter.sequence).as_slice(),
-                    serde_json::to_vec(letter)?.as_slice(),
-                )?;
-            }
+        self.letters(sink, done)?;
+        if done.settled {
+            let mut notes = self.tx.open_table(tables::NOTES)?;
+            let known = notes.remove(intent_note(sink).as_str())?.is_some();
+            self.changed |= known;
         }
         Ok(())
     }
