@@ -20,6 +20,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         cache_dir: Some(cache.clone()),
         workers: 2,
         limits: Limits::default(),
+        ..RuntimeConfig::default()
     };
 
     let (cold, start) = timed(|| Runtime::new(config.clone()));

@@ -24,6 +24,9 @@ pub struct RuntimeConfig {
     pub cache_dir: Option<PathBuf>,
     /// How many calls run at once; as many as the machine has processors. At least 1.
     pub workers: usize,
+    /// Calls run on the thread that makes them instead of on workers: for a simulation. `workers` is then how many
+    /// such threads there are.
+    pub inline: bool,
     /// What every call and every file may use.
     pub limits: Limits,
 }
@@ -61,7 +64,11 @@ impl Runtime {
             engine::engine(workers).map_err(|error| RuntimeError::Engine(format!("{error:#}")))?;
         let cache = Cache::open(&engine, config.cache_dir)?;
         engine::start_ticking(&engine).map_err(RuntimeError::Thread)?;
-        let workers = Workers::new(workers).map_err(RuntimeError::Thread)?;
+        let workers = if config.inline {
+            Workers::inline()
+        } else {
+            Workers::new(workers).map_err(RuntimeError::Thread)?
+        };
         Ok(Arc::new(Runtime {
             engine,
             cache,

@@ -3,6 +3,9 @@
 //! A call is pure computation, so it gets a thread of its own and never one of the asynchronous runtime's: a
 //! connector that loops occupies a worker until its time is up and delays nothing else. The queue is bounded;
 //! whoever has something to run waits for its place.
+//!
+//! A simulation has no other work that a call could delay, and must be the same each time: it runs calls on its own
+//! thread.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,7 +36,8 @@ pub enum WorkerGone {
 /// A fixed number of threads with one bounded queue. Dropping it lets the running jobs end.
 #[derive(Debug)]
 pub struct Workers {
-    queue: mpsc::Sender<Job>,
+    /// None: the caller's own thread does the work.
+    queue: Option<mpsc::Sender<Job>>,
     count: usize,
 }
 
@@ -54,7 +58,18 @@ impl Workers {
                 .stack_size(STACK)
                 .spawn(move || work(&jobs))?;
         }
-        Ok(Workers { queue, count })
+        Ok(Workers {
+            queue: Some(queue),
+            count,
+        })
+    }
+
+    /// No threads: each job runs at once, on the thread that asks for it. That thread needs a stack of at least 1 MiB.
+    pub fn inline() -> Self {
+        Workers {
+            queue: None,
+            count: 1,
+        }
     }
 
     /// How many jobs run at once.
@@ -71,17 +86,18 @@ impl Workers {
         &self,
         job: impl FnOnce() -> R + Send + 'static,
     ) -> Result<R, WorkerGone> {
+        let Some(queue) = &self.queue else {
+            return caught(job);
+        };
         let (reply, result) = oneshot::channel();
         let job = move || {
             if reply.is_closed() {
                 return;
             }
-            let outcome = catch_unwind(AssertUnwindSafe(job))
-                .map_err(|payload| WorkerGone::Panicked(panic_text(payload.as_ref())));
             // Nobody waits any more: the result is dropped.
-            let _ = reply.send(outcome);
+            let _ = reply.send(caught(job));
         };
-        self.queue
+        queue
             .send(Box::new(job))
             .await
             .map_err(|_| WorkerGone::Stopped)?;
@@ -101,6 +117,11 @@ fn work(jobs: &Mutex<mpsc::Receiver<Job>>) {
             None => break,
         }
     }
+}
+
+fn caught<R>(job: impl FnOnce() -> R) -> Result<R, WorkerGone> {
+    catch_unwind(AssertUnwindSafe(job))
+        .map_err(|payload| WorkerGone::Panicked(panic_text(payload.as_ref())))
 }
 
 fn panic_text(payload: &(dyn Any + Send)) -> String {

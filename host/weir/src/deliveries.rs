@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rand::Rng as _;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use weir_rules::backoff::{self, Backoff};
@@ -103,16 +104,31 @@ impl Deliveries {
     pub async fn start(host: &Arc<Host>) -> Result<Deliveries, DeliveriesError> {
         let mut sinks = Vec::new();
         for (name, settings) in &host.config.sinks {
-            sinks.push((make(host, name, settings)?, pace(settings)));
+            sinks.push(make(host, name, settings)?);
         }
-        let names = host.config.sinks.keys().cloned().collect();
+        Deliveries::start_with(host, sinks).await
+    }
+
+    /// The same with these sinks in place of the configuration's.
+    ///
+    /// # Errors
+    /// [`DeliveriesError::Store`].
+    pub async fn start_with(
+        host: &Arc<Host>,
+        sinks: Vec<Box<dyn Sink>>,
+    ) -> Result<Deliveries, DeliveriesError> {
+        let names = sinks.iter().map(|sink| sink.name().to_owned()).collect();
         let known = host.store.set_sinks(names).await;
         known.unwrap_or(Err(StoreError::Closed))?;
         let (mode, modes) = watch::channel(Mode::Run);
         let loops = sinks
             .into_iter()
-            .map(|(sink, settings)| {
+            .map(|sink| {
                 let name = sink.name().to_owned();
+                let settings = DeliverySettings {
+                    seed: host.random.lock().next_u64(),
+                    ..host.config.sinks.get(&name).map(pace).unwrap_or_default()
+                };
                 let (store, clock) = (host.store.clone(), host.clock.clone());
                 let delivery = Delivery::new(store, clock, sink, settings);
                 host.sinks.set(&name, &delivery);
@@ -127,12 +143,12 @@ impl Deliveries {
     }
 
     /// Delivers what is there, for up to `limit`, and ends. What is left stays in the outbox.
-    pub async fn finish(self, limit: Duration) {
+    pub async fn finish(self, host: &Host, limit: Duration) {
         self.mode.send_replace(Mode::Drain);
         let mut loops = self.loops;
-        if !ended(&mut loops, limit).await {
+        if !ended(host, &mut loops, limit).await {
             self.mode.send_replace(Mode::Stop);
-            if !ended(&mut loops, LAST_BATCH).await {
+            if !ended(host, &mut loops, LAST_BATCH).await {
                 tracing::warn!(
                     "a sink did not end in time: what it has not acknowledged is delivered again"
                 );
@@ -142,16 +158,19 @@ impl Deliveries {
 }
 
 /// Have they all ended within that time?
-async fn ended(loops: &mut Vec<JoinHandle<()>>, limit: Duration) -> bool {
-    tokio::time::timeout(limit, async {
+async fn ended(host: &Host, loops: &mut Vec<JoinHandle<()>>, limit: Duration) -> bool {
+    let all = async {
         while let Some(last) = loops.last_mut() {
             // A panic is in the log; the outbox keeps what was not acknowledged.
             let _ = last.await;
             loops.pop();
         }
-    })
-    .await
-    .is_ok()
+    };
+    tokio::select! {
+        biased;
+        () = all => true,
+        () = host.clock.sleep(limit) => false,
+    }
 }
 
 fn after(host: &Host, sink: &str, ended: &Ended) {

@@ -23,6 +23,7 @@ use crate::deliveries::Board;
 use crate::http::Transport;
 use crate::http::client::HttpClient;
 use crate::poll::Ledger;
+use crate::random::Random;
 use crate::schedule::{self, Scheduler};
 use crate::sign_in::SignIn;
 use crate::status::{Meters, Remarks};
@@ -35,6 +36,8 @@ pub struct Host {
     pub config: Config,
     /// Time.
     pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub random: Random,
     /// What survives a crash.
     pub store: Arc<dyn Store>,
     /// The way to vendors.
@@ -88,12 +91,16 @@ pub enum HostError {
 pub struct Parts {
     /// Time.
     pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub random: Random,
     /// What survives a crash.
     pub store: Arc<dyn Store>,
     /// The way to vendors.
     pub transport: Arc<dyn Transport>,
     /// Runs connectors.
     pub runtime: Arc<Runtime>,
+    /// The connectors.
+    pub catalogue: Arc<Catalogue>,
 }
 
 /// The connections of a host.
@@ -181,15 +188,19 @@ impl Host {
             cache_dir: Some(data.join("compiled")),
             workers: config.host.workers,
             limits: Limits::default(),
+            ..RuntimeConfig::default()
         })?;
+        let catalogue = Catalogue::open(&config.host.connectors, runtime.clone())?;
         Host::with(
             config,
             stop,
             Parts {
                 clock: Arc::new(SystemClock::new()),
+                random: Random::of_the_system(),
                 store,
                 transport: Arc::new(HttpClient::new()),
                 runtime,
+                catalogue: Arc::new(catalogue),
             },
         )
     }
@@ -197,18 +208,18 @@ impl Host {
     /// A host out of the given parts.
     ///
     /// # Errors
-    /// When the store or the connectors' directory can't be read.
+    /// When the store can't be read.
     pub fn with(config: Config, stop: Stop, parts: Parts) -> Result<Arc<Host>, HostError> {
-        let catalogue = Catalogue::open(&config.host.connectors, parts.runtime.clone())?;
         let ledger = Ledger::new(parts.store.budgets()?);
         Ok(Arc::new(Host {
             scheduler: Scheduler::new(parts.clock.wall(), config.host.timeout.total),
             config,
             clock: parts.clock,
+            random: parts.random,
             store: parts.store,
             transport: parts.transport,
             runtime: parts.runtime,
-            catalogue: Arc::new(catalogue),
+            catalogue: parts.catalogue,
             connections: Connections::default(),
             ledger,
             sign_in: SignIn::default(),

@@ -16,6 +16,8 @@
 //! | [`http`] | client, guard, credentials |
 //! | [`store`] | everything that must survive a crash |
 //! | [`sink`], [`deliveries`] | delivery from the outbox |
+//! | [`clock`], [`random`] | time and chance |
+//! | [`simulate`] | the same host against simulated vendors, under a virtual clock |
 //! | [`status`] | the numbers, alerts and metrics that tell how a host does |
 //! | [`control`], [`verbs`], [`cli`] | what a person asks, how it is answered and shown |
 //!
@@ -31,8 +33,10 @@ pub mod deliveries;
 pub mod host;
 pub mod http;
 pub mod poll;
+pub mod random;
 pub mod schedule;
 pub mod sign_in;
+pub mod simulate;
 pub mod sink;
 pub mod status;
 pub mod stop;

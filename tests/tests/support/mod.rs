@@ -19,10 +19,13 @@ pub mod vendor;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use weir::catalogue::Catalogue;
 use weir::config::{self, Config};
 use weir::host::{Host, Parts};
 use weir::http::Transport;
 use weir::poll::Report;
+use weir::random::Random;
+use weir::simulate::Machine;
 use weir::sink::line::Lines;
 use weir::stop::Stop;
 use weir::store::{MemoryDisk, PollRow, RedbStore, StoreOptions, UnitRow};
@@ -86,20 +89,25 @@ impl Rig {
         disk: MemoryDisk,
         clock: Arc<TestClock>,
     ) -> Rig {
+        let runtime = Runtime::new(RuntimeConfig {
+            cache_dir: Some(cache()),
+            workers: 2,
+            limits: Limits::default(),
+            ..RuntimeConfig::default()
+        })
+        .expect("the runtime starts");
+        let catalogue = Catalogue::open(&connectors(), runtime.clone());
         let host = Host::with(
             parse(config),
             Stop::default(),
             Parts {
                 clock: clock.clone(),
+                random: Random::seeded(7),
                 store: RedbStore::in_memory(disk.clone(), StoreOptions::default())
                     .expect("the store opens"),
                 transport: transport.clone(),
-                runtime: Runtime::new(RuntimeConfig {
-                    cache_dir: Some(cache()),
-                    workers: 2,
-                    limits: Limits::default(),
-                })
-                .expect("the runtime starts"),
+                runtime,
+                catalogue: Arc::new(catalogue.expect("the connectors' directory is readable")),
             },
         )
         .expect("the host opens");
@@ -258,7 +266,8 @@ impl Drop for Rig {
     }
 }
 
-fn parse(config: &str) -> Config {
+/// A configuration without its `[host]` part.
+pub fn parse(config: &str) -> Config {
     let text = format!(
         "[host]\ndata = \"unused\"\nconnectors = {:?}\n{config}",
         connectors()
@@ -267,6 +276,11 @@ fn parse(config: &str) -> Config {
     let path = dir.path().join("weir.toml");
     std::fs::write(&path, text).expect("the configuration is written");
     config::load(&path).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// What simulations share.
+pub fn machine() -> Machine {
+    Machine::open(&connectors(), Some(cache()), 2).expect("the connectors load")
 }
 
 /// Compiled connectors, shared by all tests of a run.

@@ -14,6 +14,7 @@ fn runtime_at(dir: &Path) -> Result<Arc<Runtime>, RuntimeError> {
         cache_dir: Some(dir.to_owned()),
         workers: 1,
         limits: Limits::default(),
+        ..RuntimeConfig::default()
     })
 }
 

@@ -35,6 +35,7 @@ fn runtime_with(limits: Limits) -> Arc<Runtime> {
         cache_dir: None,
         workers: 2,
         limits,
+        ..RuntimeConfig::default()
     })
     .expect("the runtime starts")
 }

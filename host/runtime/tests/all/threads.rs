@@ -121,6 +121,7 @@ fn case_163_load_call_and_drop_for_ever_in_the_same_memory() {
         cache_dir: Some(temp.path().join("cache")),
         workers: 1,
         limits: tight(),
+        ..weir_runtime::RuntimeConfig::default()
     })
     .unwrap();
     let bytes = Guest::good().build();

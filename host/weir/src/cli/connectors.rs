@@ -59,6 +59,7 @@ async fn read(
         cache_dir,
         workers: 1,
         limits: Limits::default(),
+        ..RuntimeConfig::default()
     })
     .map_err(HostError::from)?;
     let dir = dir.to_owned();

@@ -44,7 +44,7 @@ impl Run {
         let reload = tokio::spawn(reload(host.clone()));
         host.run().await;
         reload.abort();
-        deliveries.finish(DRAIN).await;
+        deliveries.finish(&host, DRAIN).await;
         // It ends with the host; a panic of it is in the log.
         let _ = control.await;
         tracing::info!("weir has ended");

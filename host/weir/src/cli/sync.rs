@@ -78,7 +78,7 @@ async fn here(host: Arc<Host>, request: &Request) -> Result<Reply, CliError> {
     // The sync has waited for its sinks; one that takes nothing is not waited for again.
     let in_vain = host.sinks.all().values().any(|sink| sink.failing.is_some());
     deliveries
-        .finish(if in_vain { LAST_TRY } else { DRAIN })
+        .finish(&host, if in_vain { LAST_TRY } else { DRAIN })
         .await;
     reply
 }

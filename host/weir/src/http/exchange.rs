@@ -16,6 +16,7 @@ use super::credentials::Credential;
 use super::guard::{GuardError, Origin, Target, shown};
 use super::headers::{self, HeaderError};
 use super::{CallLimits, HttpRequest, HttpResponse, Transport, TransportError};
+use crate::store::UnitId;
 
 /// How many redirects one call follows: a move to another host, one to another path, and one spare.
 pub const MAX_REDIRECTS: usize = 3;
@@ -110,6 +111,7 @@ pub struct Exchange<'p> {
     url: Url,
     headers: Vec<(String, String)>,
     body: Option<Bytes>,
+    unit: Option<UnitId>,
 }
 
 /// The vendor's answer.
@@ -157,7 +159,14 @@ impl<'p> Exchange<'p> {
             url,
             headers,
             body: ask.body,
+            unit: None,
         })
+    }
+
+    /// It is made for this unit.
+    pub fn made_for(mut self, unit: UnitId) -> Self {
+        self.unit = Some(unit);
+        self
     }
 
     /// The URL, without credentials.
@@ -276,6 +285,7 @@ impl<'p> Exchange<'p> {
             body: self.body.clone(),
             addresses: origin.addresses(),
             limits,
+            unit: self.unit,
         }
     }
 }

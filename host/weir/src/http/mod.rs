@@ -35,6 +35,7 @@ use url::Url;
 use weir_rules::model::Class;
 
 use crate::clock::BoxFuture;
+use crate::store::UnitId;
 use address::AddressPolicy;
 
 /// One request, ready to send.
@@ -54,6 +55,8 @@ pub struct HttpRequest {
     pub addresses: AddressPolicy,
     /// What this call may take.
     pub limits: CallLimits,
+    /// For which unit it is made, for whoever keeps count; nothing of it is sent.
+    pub unit: Option<UnitId>,
 }
 
 /// What a call may take.

@@ -112,7 +112,7 @@ impl Poll<'_> {
             user_agent: &self.host.config.host.user_agent,
         };
         let exchange = match Exchange::new(endpoint, ask(&request), None) {
-            Ok(exchange) => exchange,
+            Ok(exchange) => exchange.made_for(self.row.id),
             Err(error) => return Err(CallFailed::Fault(self.masked(exchange_fault(&error)))),
         };
         let key = ValidatorKey {

@@ -69,7 +69,6 @@ impl Poll<'_> {
             }
             Ended::Fault { fault, wait } => (fault, wait),
         };
-        let mut rng = rand::rng();
         let repeats = self.state.faults.count(fault.class);
         let context = Context {
             now,
@@ -77,11 +76,17 @@ impl Poll<'_> {
             wait,
             deadline: self.deadline(),
         };
+        let mut rng = self.host.random.lock();
         let Decided {
             decision,
             history,
             alerts,
-        } = decide(&fault, &self.state.faults, &context, &mut rng);
+        } = decide(&fault, &self.state.faults, &context, &mut *rng);
+        let backoff = self
+            .stream
+            .backoff
+            .draw(repeats.saturating_add(1), &mut *rng);
+        drop(rng);
         baggage
             .budgets
             .extend(self.tell(&fault, &decision, &alerts, wait));
@@ -92,10 +97,6 @@ impl Poll<'_> {
         };
         // Whatever the fault is: a vendor that asked for a wait gets it.
         let asked = wait.map_or(0, |wait| wait.ms);
-        let backoff = self
-            .stream
-            .backoff
-            .draw(repeats.saturating_add(1), &mut rng);
         Some(Cut::Fault {
             at_first_call: self.walk.step().flatten().is_none(),
             fault,

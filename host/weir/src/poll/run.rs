@@ -313,10 +313,11 @@ impl<'a> Poll<'a> {
             let wait = until.saturating_sub(now).max(0).unsigned_abs();
             if wait > SHORT_WAIT {
                 // A little later, so that all who wait for one reset do not come back together.
-                let until = now.saturating_add_unsigned(late(wait, &mut rand::rng()));
+                let until = now.saturating_add_unsigned(late(wait, &mut *self.host.random.lock()));
                 return Some(Ended::Waiting { until, why });
             }
             tokio::select! {
+                biased;
                 () = self.host.clock.sleep(Duration::from_millis(wait.max(1))) => {}
                 () = self.host.stop.stopping() => return Some(Ended::Stopped),
             }

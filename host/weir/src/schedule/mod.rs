@@ -156,6 +156,7 @@ pub async fn run(host: Arc<Host>) {
             _ => Duration::from_secs(3600),
         };
         tokio::select! {
+            biased;
             () = host.clock.sleep(pause) => {}
             () = host.scheduler.wake.notified() => {}
             () = host.stop.stopping() => {}

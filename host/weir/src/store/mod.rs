@@ -14,8 +14,12 @@
 //! names the file and the way out; none is overwritten.
 
 mod error;
+mod fence;
+mod fuse;
 mod letters;
 mod log;
+mod memory;
+mod record;
 mod redb;
 mod rows;
 
@@ -25,10 +29,12 @@ use tokio::sync::{oneshot, watch};
 use weir_rules::model::Timestamp;
 use weir_rules::unit::UnitState;
 
-pub use self::redb::{Cut, Fuse, MemoryDisk, RedbStore, StoreOptions};
+pub use self::redb::{MemoryDisk, RedbStore, StoreOptions};
 pub use error::StoreError;
+pub use fuse::{Cut, Fuse};
 pub use letters::{DeadLetter, Handled, Intent, LetterId, LetterState, NoLetterId, Requeued};
 pub use log::{Folded, PollsKept};
+pub use memory::{Committed, MemoryFile, MemoryOptions, MemoryStore, OnCommit};
 pub use rows::*;
 
 /// The answer to something handed to the store's writer: resolves when it is durable.

@@ -38,6 +38,7 @@ pub(super) fn get(url: &str) -> HttpRequest {
         body: None,
         addresses: LOOPBACK,
         limits: limits(),
+        unit: None,
     }
 }
 

@@ -5,9 +5,7 @@
 
 mod chunk;
 mod disk;
-mod fuse;
 mod reads;
-mod record;
 mod tables;
 mod trouble;
 mod unit;
@@ -32,13 +30,12 @@ use self::trouble::{Outcome, guarded, io_error};
 use self::work::{News, Work};
 use self::writer::{Job, Operation, Writer};
 use super::{
-    BudgetKey, BudgetRow, Commit, Conclusion, DeadLetter, Durable, Handled, LetterId, OutboxBatch,
-    OutboxSize, PollRow, PollsKept, RecordRow, Requeued, Seen, Sequence, Store, StoreError, UnitId,
-    UnitKey, UnitRow, Validator, ValidatorKey,
+    BudgetKey, BudgetRow, Commit, Conclusion, DeadLetter, Durable, Fuse, Handled, LetterId,
+    OutboxBatch, OutboxSize, PollRow, PollsKept, RecordRow, Requeued, Seen, Sequence, Store,
+    StoreError, UnitId, UnitKey, UnitRow, Validator, ValidatorKey,
 };
 
 pub use self::disk::MemoryDisk;
-pub use self::fuse::{Cut, Fuse};
 
 /// Settings of the embedded store.
 #[derive(Clone, Debug)]

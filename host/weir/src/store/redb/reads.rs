@@ -9,10 +9,10 @@ use weir_rules::model::Timestamp;
 
 use super::Shared;
 use super::chunk::{Bad, Chunk};
-use super::record::{self, Remembered};
 use super::tables::{self, Counters};
 use super::trouble::{Outcome, Trouble, guarded};
 use super::unit::Head;
+use crate::store::record::{self, Remembered};
 use crate::store::{
     BudgetKey, BudgetRow, DeadLetter, LetterId, OutboxBatch, OutboxSize, PollRow, RecordRow,
     Sequence, StoreError, UnitId, UnitKey, UnitRow, Unreadable, Validator, ValidatorKey,

@@ -8,7 +8,7 @@ use std::ops::Bound;
 use redb::{ReadTransaction, ReadableDatabase, TableDefinition, TableError, WriteTransaction};
 
 use super::trouble::{Outcome, Trouble};
-use crate::store::{BudgetKey, UnitId, ValidatorKey};
+use crate::store::{BudgetKey, UnitId, ValidatorKey, record};
 use weir_rules::model::Timestamp;
 
 type Bytes = &'static [u8];
@@ -24,7 +24,7 @@ pub(super) const UNITS: TableDefinition<'_, u64, Bytes> = TableDefinition::new("
 /// Time, unit -> nothing: who is due, oldest first.
 pub(super) const DUE: TableDefinition<'_, Bytes, ()> = TableDefinition::new("due");
 /// Unit, record id -> what is remembered of it.
-pub(super) const RECORDS: TableDefinition<'_, Bytes, &[u8; super::record::LEN]> =
+pub(super) const RECORDS: TableDefinition<'_, Bytes, &[u8; record::LEN]> =
     TableDefinition::new("records");
 /// First sequence -> the packed entries of one page or a part of it.
 pub(super) const OUTBOX: TableDefinition<'_, u64, Bytes> = TableDefinition::new("outbox");
@@ -279,7 +279,7 @@ mod tests {
         #[test]
         fn a_units_keys_lie_within_its_borders(unit in any::<u64>(), id in ".*") {
             let mut key = Vec::new();
-            crate::store::redb::record::key_into(&mut key, unit, &id);
+            record::key_into(&mut key, unit, &id);
             prop_assert!(holds(unit, &key));
             prop_assert!(!holds(unit.wrapping_add(1), &key));
             prop_assert!(!holds(unit.wrapping_sub(1), &key));

@@ -11,10 +11,10 @@ use redb::{ReadableTable as _, Table, WriteTransaction};
 use weir_rules::unit::UnitState;
 
 use super::chunk;
-use super::record::{self, Remembered, Sight};
 use super::tables::{self, Counters, OUTBOX, RECORDS};
 use super::trouble::{Outcome, Trouble};
 use super::unit::Head;
+use crate::store::record::{self, Remembered, Sight};
 use crate::store::{
     Commit, Conclusion, PollsKept, Seen, Sequence, StoreError, UnitId, UnitKey, UnitRow, Validator,
     ValidatorKey,
@@ -323,20 +323,6 @@ impl<'tx> Work<'tx> {
             None => notes.remove(key)?,
         };
         Ok(())
-    }
-}
-
-impl Seen {
-    fn count(&mut self, op: crate::store::Op, lag: Option<i64>) {
-        match op {
-            crate::store::Op::Insert => self.new += 1,
-            crate::store::Op::Update => self.changed += 1,
-            crate::store::Op::Delete => {
-                self.deleted += 1;
-                return;
-            }
-        }
-        self.lags.extend(lag);
     }
 }
 

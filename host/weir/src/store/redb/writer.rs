@@ -4,18 +4,17 @@
 //! While one transaction is being synced the next group gathers, so the number of fsyncs follows the disk and
 //! not the number of pages.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::fuse::Cut;
 use super::trouble::{Outcome, Trouble, guarded};
 use super::work::{News, Work};
 use super::{Shared, locked_for_write};
-use crate::store::{StoreError, Ticket, UnitId};
+use crate::store::fence::Fences;
+use crate::store::{Cut, StoreError, Ticket, UnitId};
 
 /// A group is closed at this many operations.
 const GROUP_OPERATIONS: usize = 1024;
@@ -119,48 +118,6 @@ where
         };
         // Whoever asked may have gone away; what was done stays done.
         let _ = self.answer.send(answer);
-    }
-}
-
-/// The leases that have been seen: what keeps a page from landing above a hole.
-#[derive(Default)]
-struct Fences {
-    newest: HashMap<UnitId, Fence>,
-}
-
-struct Fence {
-    ticket: Ticket,
-    broken: bool,
-}
-
-impl Fences {
-    fn admit(&mut self, unit: UnitId, ticket: Ticket) -> Result<(), StoreError> {
-        let fence = self.newest.entry(unit).or_insert(Fence {
-            ticket,
-            broken: false,
-        });
-        if ticket < fence.ticket {
-            return Err(StoreError::StaleLease);
-        }
-        if ticket > fence.ticket {
-            *fence = Fence {
-                ticket,
-                broken: false,
-            };
-        }
-        if fence.broken {
-            Err(StoreError::AfterFailure)
-        } else {
-            Ok(())
-        }
-    }
-
-    fn break_lease(&mut self, unit: UnitId, ticket: Ticket) {
-        if let Some(fence) = self.newest.get_mut(&unit)
-            && fence.ticket == ticket
-        {
-            fence.broken = true;
-        }
     }
 }
 

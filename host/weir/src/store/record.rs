@@ -2,7 +2,7 @@
 
 use weir_rules::model::Timestamp;
 
-use crate::store::{Op, RecordRow};
+use crate::store::{Op, RecordRow, Seen};
 
 /// Bytes of a row: hash, first seen, last changed, revision, epoch with the deleted mark in its lowest bit.
 pub(super) const LEN: usize = 32 + 8 + 8 + 4 + 4;
@@ -119,6 +119,21 @@ impl Remembered {
             last_changed: self.last_changed,
             deleted: self.deleted,
         }
+    }
+}
+
+impl Seen {
+    /// Counts a delivery; `lag` is how long after its stamp it was seen, in ms.
+    pub(super) fn count(&mut self, op: Op, lag: Option<i64>) {
+        match op {
+            Op::Insert => self.new += 1,
+            Op::Update => self.changed += 1,
+            Op::Delete => {
+                self.deleted += 1;
+                return;
+            }
+        }
+        self.lags.extend(lag);
     }
 }
 

@@ -30,6 +30,11 @@ impl Fuse {
         *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some((spared, cut));
     }
 
+    /// It will not burn.
+    pub fn clear(&self) {
+        *self.next.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Called before each transaction is committed.
     pub(super) fn burn(&self) -> Option<Cut> {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
