@@ -29,7 +29,12 @@ pub(crate) fn read(
             match errors::judge(&endpoint.errors, response, body, task.page_size) {
                 Some(Verdict::Empty) => Ok(Page::new()),
                 Some(Verdict::Fault(fault)) => Err(fault),
-                None => Err(fault::from_status(response)),
+                None => match paging::refused(step) {
+                    Some(onward) if matches!(response.status, 400 | 413 | 422) => {
+                        Ok(Page::new().next_if(onward.next).truncated(onward.truncated))
+                    }
+                    _ => Err(fault::from_status(response)),
+                },
             }
         }
     }
@@ -105,6 +110,9 @@ fn success(
     };
     let onward = paging::onward(endpoint, task, step, &arrived);
     page.truncated = onward.truncated;
+    if onward.again {
+        page.records.clear();
+    }
     page.next.extend(onward.next);
     if page.next.is_empty() {
         page.cursor = sync_token(endpoint, task, &envelope, response);

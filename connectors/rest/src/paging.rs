@@ -16,12 +16,19 @@ use crate::errors::present;
 use crate::stamp::Bound;
 use crate::step::Step;
 
+/// A page that is full of one time is asked for again at this many times its size, where the vendor takes a size.
+const LARGER: u32 = 4;
+/// And once more, up to this many times the stream's own page size.
+const LARGEST: u32 = 16;
+
 /// The way on.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Onward {
     pub(crate) next: Option<Step>,
     /// There is more, and no way to it.
     pub(crate) truncated: bool,
+    /// The page is one that the walk has read before: its records say nothing.
+    pub(crate) again: bool,
 }
 
 impl Onward {
@@ -31,15 +38,24 @@ impl Onward {
 
     fn cut() -> Self {
         Onward {
-            next: None,
             truncated: true,
+            ..Onward::default()
         }
     }
 
     fn to(step: Step) -> Self {
         Onward {
             next: Some(step),
-            truncated: false,
+            ..Onward::default()
+        }
+    }
+
+    /// Goes on, or ends where there is nothing to go on with, and says that something was left behind.
+    fn past(step: Option<Step>) -> Self {
+        Onward {
+            next: step,
+            truncated: true,
+            again: false,
         }
     }
 }
@@ -97,8 +113,8 @@ pub(crate) fn onward(
             let full = endpoint.page_size_param.is_some() && count >= u64::from(task.page_size);
             let all_here = page.total(endpoint).is_some_and(|total| count >= total);
             Onward {
-                next: None,
                 truncated: more == Some(true) || (full && !all_here),
+                ..Onward::default()
             }
         }
         Paging::Keyset { id, time } => keyset(
@@ -241,8 +257,8 @@ fn keyset(
     let Some(last) = page.listing.and_then(Listing::last) else {
         // An empty page has no last record to go on from.
         return Onward {
-            next: None,
             truncated: more == Some(true),
+            ..Onward::default()
         };
     };
     if short {
@@ -261,9 +277,8 @@ fn keyset(
         log::warn("the page's last record has no time of change to go on from");
         return Onward::cut();
     }
-    let full = more == Some(true) || page.count() >= u64::from(task.page_size);
     match by_time {
-        Some(after) if !by_id => by_time_alone(endpoint, step, page, after, time, full),
+        Some(after) if !by_id => by_time_alone(endpoint, task, step, page, after, time),
         _ => {
             let Some(id) = text(Some(0)) else {
                 return Onward::cut();
@@ -272,8 +287,8 @@ fn keyset(
             if step == Some(&next) {
                 // Nothing beyond the position. One record is the position itself, from a vendor that includes it.
                 return Onward {
-                    next: None,
                     truncated: more == Some(true) || page.count() > 1,
+                    ..Onward::default()
                 };
             }
             Onward::to(next)
@@ -281,79 +296,112 @@ fn keyset(
     }
 }
 
-/// Paging by a time that need not be unique. Ties on a page's border are asked for again, and a group of ties that fills
-/// a page is passed over, with the walk marked as truncated: without an id there is no way into it.
+/// Paging by a time that need not be unique. Ties on a page's border are asked for again. A group of ties that fills a
+/// page is asked for on a larger page, where the vendor takes a size; what does not fit there either is passed over, with
+/// the walk marked as truncated: without an id there is no way into it.
 fn by_time_alone(
     endpoint: &Endpoint,
+    task: &Task<Rest>,
     step: Option<&Step>,
     page: &Arrived<'_, '_, '_>,
     after: &After,
     last: Option<Scalar>,
-    full: bool,
 ) -> Onward {
-    let at = |time: Option<Scalar>| Step::After { id: None, time };
-    let before = match step {
-        Some(Step::After { time, .. }) => time.as_ref(),
-        _ => None,
+    let (before, size) = match step {
+        Some(Step::After { time, .. }) => (time.as_ref(), task.page_size),
+        Some(Step::Ties { after, size, .. }) => (after.as_ref(), *size),
+        Some(Step::Past(time)) => (Some(time), task.page_size),
+        _ => (None, task.page_size),
     };
-    if after.exclusive {
-        // The last stamp may go on behind the border: begin again after the one before it.
-        let earlier = page.time_field.and_then(|field| {
-            let listing = page.listing?;
-            let mut stamps = listing.rows().rev().filter_map(|row| row.get(field));
-            let newest = stamps.next()?;
-            let raw = stamps.find(|raw| raw.json() != newest.json())?;
-            if after.as_written {
+    if let Some(Step::Ties { past, .. }) = step
+        && page.count() <= u64::from(size / LARGER)
+    {
+        // The vendor gives no more than before.
+        return Onward {
+            again: true,
+            ..passed_over(past.clone())
+        };
+    }
+    let at = |time: Option<Scalar>| Step::After { id: None, time };
+    let full = page.more(endpoint) == Some(true) || page.count() >= u64::from(size);
+    let other_time = time_before_the_last(page);
+    let onward = match (other_time, step) {
+        (None, Some(Step::Ties { past, .. })) if !full => Onward::to(Step::Past(past.clone())),
+        (None, _) if full && (page.count() > 1 || !after.exclusive) => {
+            let past = if after.exclusive {
+                last
+            } else {
+                page.time_field
+                    .and_then(|field| page.listing?.last()?.get(field))
+                    .and_then(|raw| beyond(endpoint, raw))
+            };
+            let larger = size.saturating_mul(LARGER);
+            let may_grow = endpoint.page_size_param.is_some()
+                && page.count() >= u64::from(size)
+                && larger <= task.page_size.saturating_mul(LARGEST);
+            match past {
+                Some(past) if may_grow => Onward::to(Step::Ties {
+                    after: before.cloned(),
+                    size: larger,
+                    past,
+                }),
+                Some(past) => passed_over(past),
+                None => Onward::cut(),
+            }
+        }
+        (Some(raw), _) if after.exclusive && (full || matches!(step, Some(Step::Ties { .. }))) => {
+            // The last time may go on behind the border: begin again after the one before it. Whether a larger page was
+            // cut, nobody knows.
+            let earlier = if after.as_written {
                 scalar(raw)
             } else {
                 in_window_format(endpoint, raw)
+            };
+            match earlier {
+                Some(earlier) if Some(&earlier) != before && Some(&earlier) != last.as_ref() => {
+                    Onward::to(at(Some(earlier)))
+                }
+                _ if before == last.as_ref() => Onward::cut(),
+                _ => Onward::to(at(last)),
             }
-        });
-        return match earlier {
-            Some(earlier)
-                if full && Some(&earlier) != before && Some(&earlier) != last.as_ref() =>
-            {
-                Onward::to(at(Some(earlier)))
-            }
-            // All of one stamp: what else has it cannot be reached.
-            None if full && page.count() > 1 => Onward {
-                next: Some(at(last)),
-                truncated: true,
-            },
-            _ if before == last.as_ref() => Onward {
-                next: None,
-                truncated: full,
-            },
-            _ => Onward::to(at(last)),
-        };
-    }
-    let one_stamp = page.time_field.is_some_and(|field| {
-        let mut stamps = page.listing.iter().flat_map(|listing| listing.rows());
-        let first = stamps.next().and_then(|row| row.get(field));
-        let last = page.listing.and_then(Listing::last);
-        first.map(Raw::json) == last.and_then(|row| row.get(field)).map(Raw::json)
-    });
-    // A full page of one stamp would only come again.
-    if before != last.as_ref() && !(full && one_stamp) {
-        return Onward::to(at(last));
-    }
-    if !full {
+        }
         // The ties at the position, once more, and nothing behind them.
-        return Onward::end();
+        _ if before == last.as_ref() && !full => Onward::end(),
+        _ if before == last.as_ref() => Onward::past(None),
+        _ => Onward::to(at(last)),
+    };
+    // What follows would have been on the larger page, had the vendor filled it.
+    let followed = matches!(step, Some(Step::Past(_))) && page.count() > 0;
+    Onward {
+        truncated: onward.truncated || followed,
+        ..onward
     }
+}
+
+fn passed_over(past: Scalar) -> Onward {
     log::warn(
         "more records share one time of change than a page holds: some of them are out of reach",
     );
-    match page
-        .time_field
-        .and_then(|field| page.listing?.last()?.get(field))
-        .and_then(|raw| beyond(endpoint, raw))
-    {
-        Some(time) => Onward {
-            next: Some(at(Some(time))),
-            truncated: true,
-        },
-        None => Onward::cut(),
+    Onward::past(Some(Step::After {
+        id: None,
+        time: Some(past),
+    }))
+}
+
+/// The last time on the page that is not its last record's.
+fn time_before_the_last<'a>(page: &Arrived<'_, '_, 'a>) -> Option<Raw<'a>> {
+    let field = page.time_field?;
+    let listing = page.listing?;
+    let mut times = listing.rows().rev().filter_map(|row| row.get(field));
+    let last = times.next()?;
+    times.find(|time| time.json() != last.json())
+}
+
+/// The vendor refuses a page of that size: the walk goes on without it.
+pub(crate) fn refused(step: Option<&Step>) -> Option<Onward> {
+    match step {
+        Some(Step::Ties { past, .. }) => Some(passed_over(past.clone())),
+        _ => None,
     }
 }
 

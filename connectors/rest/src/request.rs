@@ -69,9 +69,13 @@ pub(crate) fn build(
                 params.set_if(endpoint.window.since.as_deref(), window.since.clone());
                 params.set_if(endpoint.window.until.as_deref(), window.until.clone());
             }
+            let size = match step {
+                Some(Step::Ties { size, .. }) => *size,
+                _ => task.page_size,
+            };
             params.set_if(
                 endpoint.page_size_param.as_deref(),
-                Some(whole(u64::from(task.page_size))),
+                Some(whole(u64::from(size))),
             );
             if step.is_none()
                 && let (Some(Sync::Token { param, .. }), Some(token)) =
@@ -142,6 +146,14 @@ fn position(endpoint: &Endpoint, step: Option<&Step>, params: &mut Params) {
             );
             params.set_if(id_param.as_deref(), id.clone());
         }
+        (
+            Paging::Keyset {
+                time: Some(time), ..
+            },
+            Some(Step::Ties {
+                after: Some(place), ..
+            }) | Some(Step::Past(place)),
+        ) => params.set(&time.param, place.clone()),
         (Paging::Token { param, .. }, Some(Step::Token(token))) => params.set(param, token.clone()),
         (Paging::Page { param, first }, step) => {
             let number = match step {

@@ -15,6 +15,19 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         time: Option<Scalar>,
     },
+    /// The page again, larger: all of it had one time, and the rest of that time's records come with no id to ask for.
+    Ties {
+        /// The time that the page was asked after; none for the walk's first page.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<Scalar>,
+        /// Records that are asked for now.
+        size: u32,
+        /// Where the walk goes on behind that time.
+        past: Scalar,
+    },
+    /// Behind a time whose records came on a larger page that was not full: all of them, if nothing follows. A vendor
+    /// that has more to show would have filled the page, unless it never gives as much.
+    Past(Scalar),
     /// The vendor's token.
     Token(Scalar),
     /// A page's number, and how many records lie before it.
@@ -56,6 +69,15 @@ mod tests {
                 r#"{"after":{"id":9224851642388483,"time":"1930384800.000250"}}"#,
             ),
             (Step::Token(scalar("007", true)), r#"{"token":"007"}"#),
+            (
+                Step::Ties {
+                    after: None,
+                    size: 400,
+                    past: scalar("1930384800", false),
+                },
+                r#"{"ties":{"size":400,"past":1930384800}}"#,
+            ),
+            (Step::Past(scalar("2031", true)), r#"{"past":"2031"}"#),
             (
                 Step::Page {
                     number: 3,

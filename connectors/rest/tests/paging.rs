@@ -342,6 +342,43 @@ proptest! {
         prop_assert!(!walk.truncated);
     }
 
+    /// Groups of ties larger than a page arrive whole where the vendor gives larger pages, and where it does not the walk
+    /// says that something is missing, and goes on behind them.
+    #[test]
+    fn keyset_by_time_alone_with_large_ties(
+        ages in prop::collection::btree_map(0_i64..40, 1_usize..12, 0..12), size in 2_u32..5, cap in 1_usize..40,
+        exclusive: bool,
+    ) {
+        let rows: Vec<Row> = ages
+            .iter()
+            .flat_map(|(age, ties)| (0..*ties).map(move |tie| Row { id: (*age as u64) * 20 + tie as u64 + 1, age: *age }))
+            .collect();
+        let cap = cap.max(size as usize);
+        let vendor = Vendor::new(rows.clone(), cap, vec![]);
+        let config = config(json!({
+            "order": "ascending", "window": {"since": "updated_since", "since_exclusive": exclusive},
+            "paging": {"style": "keyset", "after_time": "updated_since", "after_exclusive": exclusive},
+        }));
+        let walk = walk(&config, size, |request| vendor.by_time(request, exclusive));
+        let largest = ages.values().copied().max().unwrap_or(0);
+        if cap > largest && size as usize * 16 > largest {
+            covered(&walk, &rows)?;
+            // A page that is full of the newest time, to the record, can't be told from one that was cut.
+            let newest = ages.values().next().copied().unwrap_or(0);
+            prop_assert!(!walk.truncated || newest == size as usize || newest == size as usize * 4, "{:?}", walk.ids());
+        }
+        for (nth, (age, ties)) in ages.iter().enumerate() {
+            let ids: std::collections::BTreeSet<&str> = walk.ids().into_iter().collect();
+            let got = (0..*ties).filter(|tie| ids.contains((*age as u64 * 20 + *tie as u64 + 1).to_string().as_str()));
+            let got = got.count();
+            prop_assert!(got >= (*ties).min(size as usize), "{} of {} at {}", got, ties, age);
+            // Nothing behind the newest one tells that it was cut by a limit that nobody knows.
+            prop_assert!(got == *ties || walk.truncated || nth == 0, "{} of {} at {}", got, ties, age);
+        }
+        let pages = rows.len() / size as usize + 1;
+        prop_assert!(walk.requests.len() <= 4 * pages + 4, "{} requests", walk.requests.len());
+    }
+
     /// The same downwards, where the position takes the place of the upper bound.
     #[test]
     fn keyset_by_time_alone_newest_first(ages in prop::collection::btree_map(1_i64..40, 1_usize..4, 0..20), size in 4_u32..9, exclusive: bool) {
@@ -499,6 +536,23 @@ fn case_077_more_ties_than_a_page_holds() {
     assert_eq!(ids, ["1", "2", "3", "4", "7"]);
     assert!(time.truncated);
     assert!(time.requests.len() <= 5, "{}", time.requests.len());
+}
+
+#[test]
+fn a_vendor_that_refuses_a_larger_page_is_asked_for_what_lies_behind_the_ties() {
+    let mut rows: Vec<Row> = (1..=6).map(|id| Row { id, age: 3600 }).collect();
+    rows.push(Row { id: 7, age: 3599 });
+    let vendor = Vendor::new(rows, 4, vec![]);
+    let by_time = config(json!({
+        "order": "ascending", "window": {"since": "updated_since"},
+        "paging": {"style": "keyset", "after_time": "updated_since"},
+    }));
+    let walk = walk(&by_time, 4, |request| match request.param("limit") {
+        Some("4") => vendor.by_time(request, false),
+        _ => Response::new(422, r#"{"error":"limit must be at most 4"}"#),
+    });
+    assert_eq!(walk.ids(), ["1", "2", "3", "4", "7"]);
+    assert!(walk.truncated);
 }
 
 #[test]
