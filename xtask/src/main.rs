@@ -6,6 +6,7 @@ mod cargo;
 mod component;
 mod demo;
 mod product;
+mod reference;
 mod test;
 mod wasm_target;
 
@@ -29,6 +30,8 @@ enum Command {
     Demo(demo::Args),
     /// Measure weir beside loops that are written by hand
     Bench(bench::Args),
+    /// Measure what others have published of their way of polling, and show theirs beside ours
+    Reference(reference::Args),
     /// Check formatting and lints, and run all tests
     Test(test::Args),
     #[command(hide = true)]
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Build(args) => build::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Reference(args) => reference::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::BenchServer(args) => bench::server::run(&args),

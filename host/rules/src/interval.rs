@@ -23,6 +23,8 @@ pub enum Strategy {
     Yield,
     /// Found something: the minimum. Empty: doubled.
     Reset,
+    /// What the times of the records let expect ([`crate::rhythm`]).
+    Rhythm,
 }
 
 /// The bounds of a unit's interval, in ms.
@@ -143,6 +145,8 @@ pub enum Why {
     Truncated,
     /// It found nothing, this often in a row: more rarely.
     Empty(u32),
+    /// When a record is to be expected.
+    Expected,
     /// The strategy would have slept longer than the promised freshness.
     Freshness,
     /// The vendor asked for a longer pause.
@@ -158,6 +162,7 @@ impl fmt::Display for Why {
             Why::Truncated => f.write_str("full page without a next one: at the minimum"),
             Why::Empty(1) => f.write_str("found nothing new: later"),
             Why::Empty(times) => write!(f, "found nothing new {times} times in a row: later"),
+            Why::Expected => f.write_str("when a record is to be expected"),
             Why::Freshness => f.write_str("held at the promised freshness"),
             Why::VendorAsked => f.write_str("the vendor asked for this pause"),
             Why::Pressure => f.write_str("the vendor answers slowly: backing off"),
@@ -181,8 +186,14 @@ pub struct Chosen {
 }
 
 /// Chooses the interval after a poll that went well. A failed poll leaves the interval alone: its fault says
-/// when to come back.
-pub fn next(config: &Interval, state: IntervalState, found: Yield, floors: Floors) -> Chosen {
+/// when to come back. `expected` is what [`crate::rhythm`] says, in ms; the other strategies don't ask.
+pub fn next(
+    config: &Interval,
+    state: IntervalState,
+    found: Yield,
+    floors: Floors,
+    expected: Option<Duration>,
+) -> Chosen {
     let (floor, ceiling) = (config.floor(), config.ceiling());
     let current = state.current.clamp(floor, ceiling);
     let empties = match found {
@@ -191,6 +202,7 @@ pub fn next(config: &Interval, state: IntervalState, found: Yield, floors: Floor
     };
     let (wanted, mut why) = match (found, config.strategy) {
         (Yield::FullNoNext, _) => (floor, Why::Truncated),
+        (_, Strategy::Rhythm) => (expected.unwrap_or(floor), Why::Expected),
         (Yield::Productive, Strategy::Yield) => {
             (current / 5 * 4 + current % 5 * 4 / 5, Why::Productive)
         }

@@ -43,6 +43,7 @@ mod moment;
 pub mod overlap;
 pub mod quiet;
 pub mod retry_after;
+pub mod rhythm;
 pub mod stagger;
 pub mod unit;
 pub mod wait;

@@ -13,11 +13,12 @@ use serde::{Deserialize, Serialize};
 use crate::clock_skew::VendorClock;
 use crate::coverage::{self, Coverage, Extent, Gap, GapSource};
 use crate::fault::FaultHistory;
-use crate::interval::{self, Chosen, Floors, Interval, IntervalState, Yield};
+use crate::interval::{self, Chosen, Floors, Interval, IntervalState, Strategy, Yield};
 use crate::miad::MiadState;
 use crate::model::{Class, CursorKind, Duration, Order, Reason, Stream, Timestamp};
 use crate::overlap::{self, Lags, Overlap};
 use crate::quiet::Asked;
+use crate::rhythm::Rhythm;
 use crate::walk::{Ending, Start, Tally, Walk};
 use crate::window::{self, Ask};
 
@@ -44,6 +45,9 @@ pub struct UnitState {
     pub doubtful: u32,
     /// The interval's state.
     pub interval: IntervalState,
+    /// When records come, for the strategy that asks.
+    #[serde(skip_serializing_if = "Rhythm::is_empty")]
+    pub rhythm: Rhythm,
     /// Records per page, where the vendor could not bear the stream's own page size.
     pub page_size: Option<u32>,
     /// Latencies, for vendors that publish no limits.
@@ -302,7 +306,15 @@ impl UnitState {
             vendor: end.floors.vendor.max(walk.poll_after),
             ..end.floors
         };
-        let chosen = interval::next(&end.settings.interval, self.interval, found, floors);
+        let config = &end.settings.interval;
+        let expected = (config.strategy == Strategy::Rhythm).then(|| {
+            let counts = overlap::counts(walk.reason, first_sync, walk.capped);
+            self.rhythm
+                .observe(counts && end.tally.productive(), end.lags, vendor_now);
+            self.rhythm
+                .expected(vendor_now, config.floor(), config.ceiling())
+        });
+        let chosen = interval::next(config, self.interval, found, floors, expected);
         self.interval = chosen.state;
         self.faults = FaultHistory::default();
         self.walk = None;

@@ -258,6 +258,7 @@ impl Stream {
             strategy: match wanted.interval.strategy {
                 config::Strategy::Yield => Strategy::Yield,
                 config::Strategy::Reset => Strategy::Reset,
+                config::Strategy::Rhythm => Strategy::Rhythm,
             },
             freshness: wanted.freshness,
         };

@@ -7,7 +7,7 @@ fn run(config: &Interval, found: &[Yield]) -> Vec<Duration> {
     found
         .iter()
         .map(|found| {
-            let chosen = next(config, state, *found, Floors::default());
+            let chosen = next(config, state, *found, Floors::default(), None);
             state = chosen.state;
             chosen.interval
         })
@@ -70,6 +70,7 @@ fn a_full_page_without_a_next_one_polls_at_the_minimum() {
         state,
         Yield::FullNoNext,
         Floors::default(),
+        None,
     );
     assert_eq!((chosen.interval, chosen.why), (30_000, Why::Truncated));
     assert_eq!(chosen.state.consecutive_empties, 0);
@@ -102,12 +103,24 @@ fn the_vendors_pause_beats_the_freshness_and_is_not_remembered() {
         vendor: Some(60_000),
         pressure: None,
     };
-    let chosen = next(&config, IntervalState::default(), Yield::Productive, floors);
+    let chosen = next(
+        &config,
+        IntervalState::default(),
+        Yield::Productive,
+        floors,
+        None,
+    );
     assert_eq!(
         (chosen.interval, chosen.pause, chosen.why),
         (60_000, 60_000, Why::VendorAsked)
     );
-    let after = next(&config, chosen.state, Yield::Productive, Floors::default());
+    let after = next(
+        &config,
+        chosen.state,
+        Yield::Productive,
+        Floors::default(),
+        None,
+    );
     assert_eq!(after.interval, 10_000);
 }
 
@@ -244,7 +257,7 @@ proptest! {
         let config = Interval { min, max: min + more, strategy, freshness };
         let found = [Yield::Productive, Yield::FullNoNext, Yield::Empty][found];
         let floors = Floors { vendor, pressure: None };
-        let chosen = next(&config, IntervalState { current, consecutive_empties }, found, floors);
+        let chosen = next(&config, IntervalState { current, consecutive_empties }, found, floors, None);
         prop_assert!(chosen.state.current <= config.max);
         prop_assert!(freshness.is_none_or(|fresh| chosen.state.current <= fresh));
         prop_assert!(chosen.state.current >= config.min.min(freshness.unwrap_or(u64::MAX)));

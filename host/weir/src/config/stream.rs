@@ -51,7 +51,7 @@ pub struct Interval {
     pub min: Option<Duration>,
     /// `max`, in ms; never under `min`. Default: the connector's, else 30 min.
     pub max: Option<Duration>,
-    /// `strategy`. Default `"yield"`.
+    /// `strategy`: `"yield"`, `"reset"` or `"rhythm"`. Default `"yield"`.
     pub strategy: Strategy,
 }
 
@@ -63,6 +63,8 @@ pub enum Strategy {
     Yield,
     /// Goes to the minimum when there was something, doubles when there was nothing.
     Reset,
+    /// Follows the times of the records: soon while they come, and when one is to be expected.
+    Rhythm,
 }
 
 /// `overlap`: how far before the watermark a poll begins.
@@ -226,7 +228,11 @@ impl Interval {
         if let Some(at) = section.get(report, "strategy")
             && let Some(strategy) = at.word(
                 report,
-                &[("yield", Strategy::Yield), ("reset", Strategy::Reset)],
+                &[
+                    ("yield", Strategy::Yield),
+                    ("reset", Strategy::Reset),
+                    ("rhythm", Strategy::Rhythm),
+                ],
             )
         {
             interval.strategy = strategy;
