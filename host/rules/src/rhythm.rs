@@ -13,6 +13,7 @@
 //! quarter of a doubling. What it wants is clamped by [`crate::interval`] like any strategy's wish.
 
 use std::collections::BTreeMap;
+use std::f64::consts::SQRT_2;
 
 use serde::{Deserialize, Serialize};
 
@@ -135,7 +136,7 @@ fn class(quiet: u64) -> u8 {
 
 /// Where a class begins, in ms.
 fn bound(class: u32) -> f64 {
-    let quarter = [1.0, 1.189_207_115, 1.414_213_562, 1.681_792_831];
+    let quarter = [1.0, SQRT_2.sqrt(), SQRT_2, SQRT_2 * SQRT_2.sqrt()];
     let doublings = i32::try_from(class / STEPS).unwrap_or(i32::MAX);
     2_f64.powi(doublings) * quarter.get((class % STEPS) as usize).unwrap_or(&1.0)
 }

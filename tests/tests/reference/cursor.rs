@@ -25,6 +25,7 @@ fn six(paging: Paging, inclusive: bool) -> CollectionSpec {
             since: Bound::new("since", inclusive),
             until: Bound::default(),
             format: TimeFormat::Rfc3339Ms,
+            ..Filter::none()
         },
         page_size: PageSize {
             default: 2,

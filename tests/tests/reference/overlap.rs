@@ -148,6 +148,7 @@ pub(crate) async fn lag() -> Demo {
             since: Bound::new("since", true),
             until: Bound::default(),
             format: TimeFormat::Rfc3339Ms,
+            ..Filter::none()
         },
         paging: Paging::None,
         ..orders()
