@@ -21,6 +21,7 @@
 //! | [`lease`] | one poll of a unit at a time |
 //! | [`stagger`] | first starts, spread |
 //! | [`quiet`] | hours without calls, and requests that were just made |
+//! | [`doubles`] | records of which one walk shows several versions |
 //! | [`walk`] | one pass over a window: its steps, and the guard against loops |
 //! | [`unit`] | what is remembered of a unit, and what becomes of it when a poll ends |
 //! | [`clock_skew`] | the vendor's clock, from its `Date` |
@@ -31,6 +32,7 @@ pub mod canonical;
 pub mod clock_skew;
 pub mod conditional;
 pub mod coverage;
+pub mod doubles;
 pub mod fault;
 pub mod http_date;
 pub mod interval;

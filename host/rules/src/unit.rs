@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock_skew::VendorClock;
 use crate::coverage::{self, Coverage, Extent, Gap, GapSource};
+use crate::doubles::Doubles;
 use crate::fault::FaultHistory;
 use crate::interval::{self, Chosen, Floors, Interval, IntervalState, Strategy, Yield};
 use crate::miad::MiadState;
@@ -65,6 +66,12 @@ pub struct UnitState {
     pub coverage: Coverage,
     /// What has not been read and may never be.
     pub gaps: Vec<Gap>,
+    /// Records that the last walk showed in several versions.
+    #[serde(skip_serializing_if = "Doubles::is_empty")]
+    pub doubles: Doubles,
+    /// When records beyond what `dedup.retain` asks for were last forgotten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub swept: Option<Timestamp>,
     /// Not polled until a person has looked at it.
     pub parked: Option<Parked>,
     /// Waits for a vendor.
@@ -84,6 +91,9 @@ pub struct Parked {
     pub code: String,
     /// What happened.
     pub message: String,
+    /// A person has looked at it and given the unit up: it stays as it is, and asks for nobody any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub given_up: bool,
 }
 
 /// A wait that somebody asked for.
@@ -155,6 +165,35 @@ pub struct End<'a> {
 }
 
 impl UnitState {
+    /// As it was before its first poll: the next walk begins at the unit's start. What was learnt of the vendor stays
+    /// (its clock, its lag, its latency), and so do the holes in the data, until they have been read.
+    pub fn reset(self) -> UnitState {
+        UnitState {
+            // Validators and intents carry the number: it is never given twice.
+            walks: self.walks,
+            lags: self.lags,
+            clock: self.clock,
+            miad: self.miad,
+            gaps: self.gaps,
+            doubles: self.doubles,
+            swept: self.swept,
+            ..UnitState::default()
+        }
+    }
+
+    /// A person wants it to be polled again.
+    pub fn retry(mut self) -> UnitState {
+        self.parked = None;
+        self.faults = FaultHistory::default();
+        self.asked = None;
+        self
+    }
+
+    /// It is not polled, and a person should look at it.
+    pub fn needs_review(&self) -> bool {
+        self.parked.as_ref().is_some_and(|parked| !parked.given_up)
+    }
+
     /// The overlap of the next window, in ms.
     pub fn overlap(&self, settings: &Settings) -> Duration {
         settings
@@ -317,6 +356,7 @@ impl UnitState {
         let chosen = interval::next(config, self.interval, found, floors, expected);
         self.interval = chosen.state;
         self.faults = FaultHistory::default();
+        self.doubles = walk.doubles.clone().conclude();
         self.walk = None;
         self.waiting = None;
         self.parked = None;

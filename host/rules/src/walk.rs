@@ -17,6 +17,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
+use crate::doubles::Sightings;
 use crate::model::{Reason, Timestamp, Window};
 use crate::window::Newest;
 
@@ -44,6 +45,8 @@ pub struct Tally {
     pub unchanged: u64,
     /// Of them: deletions.
     pub deleted: u64,
+    /// Records that could not be taken and are set aside for a person; counted in none of the others.
+    pub set_aside: u64,
     /// A page held as many records as a page can.
     pub full_page: bool,
     /// The slowest call in ms.
@@ -62,6 +65,7 @@ impl Tally {
             changed: self.changed + more.changed,
             unchanged: self.unchanged + more.unchanged,
             deleted: self.deleted + more.deleted,
+            set_aside: self.set_aside + more.set_aside,
             full_page: self.full_page || more.full_page,
             latency: self.latency.max(more.latency),
         }
@@ -119,6 +123,9 @@ pub struct Walk {
     /// An earlier poll began it.
     #[serde(default)]
     pub taken_up: bool,
+    /// Records that it shows in several versions.
+    #[serde(default, skip_serializing_if = "Sightings::is_empty")]
+    pub doubles: Sightings,
     /// What was seen.
     pub tally: Tally,
 }
@@ -219,6 +226,7 @@ impl Walk {
             poll_after: None,
             resumed: false,
             taken_up: false,
+            doubles: Sightings::default(),
             tally: Tally::default(),
         }
     }

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use weir::clock::SystemClock;
 use weir::sink::{Delivery, DeliverySettings, Ended, FileSettings, FileSink, Mode};
 use weir::store::{
-    Commit, Conclusion, Handled, PollRow, PreparedRecord, RecordData, RedbStore, Store,
+    Commit, Conclusion, Dedup, Handled, PollRow, PreparedRecord, RecordData, RedbStore, Store,
     StoreOptions, Ticket, UnitId, UnitKey,
 };
 use weir_rules::model::{Reason, Window};
@@ -204,6 +204,7 @@ fn commit(unit: UnitId, key: &UnitKey, records: Vec<PreparedRecord>) -> Commit {
         records,
         validators: Vec::new(),
         budgets: Vec::new(),
+        dedup: Dedup::default(),
         conclude: Box::new(move |seen| Conclusion {
             due: Some(Some(1_700_000_060_000 + seen.new as i64)),
             poll: Some(PollRow {

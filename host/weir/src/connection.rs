@@ -63,6 +63,10 @@ pub struct Stream {
     pub settings: Settings,
     /// Hashes its records.
     pub digester: Digester,
+    /// Where a record's id stands, for messages.
+    pub key: Vec<String>,
+    /// What is remembered of its records, and for how long.
+    pub dedup: config::Dedup,
     /// Waits after a fault without the vendor's own word.
     pub backoff: Backoff,
     /// Percent of the vendor's quota that is left to others.
@@ -272,6 +276,13 @@ impl Stream {
             .unwrap_or(backoff::CAP);
         let backoff = Backoff::new(base.min(cap), cap).map_err(|error| error.to_string())?;
 
+        if wanted.dedup.retain.is_some() && stream.cursor == model::CursorKind::Snapshot {
+            return Err(
+                "dedup.retain: every poll reads the whole stream, so nothing of it may be forgotten; use dedup.max \
+                 to bound it"
+                    .to_owned(),
+            );
+        }
         let mut overlap = Overlap::default();
         let mut fixed_overlap = None;
         match wanted.overlap {
@@ -291,6 +302,8 @@ impl Stream {
                 unpublished_limits: pacing.unpublished_limits,
             },
             digester,
+            key: declared.key.clone(),
+            dedup: wanted.dedup,
             backoff,
             reserve: wanted.reserve,
             priority: wanted.priority,

@@ -35,7 +35,7 @@ fn what_becomes_of_a_record() {
         changed,
         unchanged,
         deleted,
-        lags: Vec::new(),
+        ..Seen::default()
     };
     assert_eq!(sight(record("1", "A")), seen(1, 0, 0, 0), "not known");
     assert_eq!(sight(record("1", "A")), seen(0, 0, 1, 0), "the same");
@@ -145,7 +145,7 @@ fn a_page_lands_whole() {
         state: state(format!("{} new", seen.new)),
         due: Some(Some(500)),
         poll: Some(poll_row(100)),
-        keep_validators_of: None,
+        ..Conclusion::default()
     });
     let mut end = store.outbox_end();
     end.mark_unchanged();
@@ -194,7 +194,7 @@ fn a_refused_commit_changes_nothing_and_nothing_lands_above_it() {
         state: state("bad"),
         due: Some(Some(1)),
         poll: Some(poll_row(1)),
-        keep_validators_of: None,
+        ..Conclusion::default()
     });
     assert!(matches!(
         wait(store.commit(commit)),

@@ -44,7 +44,7 @@ pub use quiet::Quiet;
 pub use schema::validate_connector_config;
 pub use secret::{Secret, SecretSource};
 pub use sink::{Every, Rotate, SinkConfig};
-pub use stream::{Backoff, Interval, Overlap, Priority, Strategy, StreamSettings};
+pub use stream::{Backoff, Dedup, Interval, Overlap, Priority, Strategy, StreamSettings};
 pub use webhook::{Address, Batch, Format, Webhook};
 
 use error::suggest;

@@ -42,6 +42,20 @@ pub struct StreamSettings {
     /// `quiet`: hours of the day in which no poll begins, UTC or in a zone. Example
     /// `{ hours = ["01:00-02:30"], zone = "Europe/Berlin" }`. Default: none.
     pub quiet: Quiet,
+    /// `dedup`: what is remembered of records, and for how long.
+    pub dedup: Dedup,
+}
+
+/// `dedup = { retain, max }`: one entry is remembered for each record, for ever and without bound unless told otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dedup {
+    /// `retain`: records that have not changed for this long before the newest one, in ms, are forgotten; never one that
+    /// the overlap or the settle pass may read again. One that comes back is delivered as an insert, under a revision
+    /// that it never had. Default: none is forgotten.
+    pub retain: Option<Duration>,
+    /// `max`: more records than this are never remembered of one unit. A page that would make it more is not taken, and
+    /// the unit is parked for review. Default: no bound.
+    pub max: Option<u64>,
 }
 
 /// `interval = { min, max, strategy }`.
@@ -112,13 +126,14 @@ impl Default for StreamSettings {
             priority: Priority::Normal,
             backoff: Backoff::default(),
             quiet: Quiet::default(),
+            dedup: Dedup::default(),
         }
     }
 }
 
 impl StreamSettings {
     /// The keys of a stream's table.
-    pub(super) const KEYS: [&'static str; 12] = [
+    pub(super) const KEYS: [&'static str; 13] = [
         "enabled",
         "freshness",
         "interval",
@@ -131,6 +146,7 @@ impl StreamSettings {
         "priority",
         "backoff",
         "quiet",
+        "dedup",
     ];
 
     /// Reads a stream's table over what holds for all streams of the connection.
@@ -198,6 +214,9 @@ impl StreamSettings {
         }
         if let Some(at) = section.get(report, "quiet") {
             stream.quiet = Quiet::read(&at, report);
+        }
+        if let Some(at) = section.get(report, "dedup") {
+            stream.dedup = Dedup::read(&at, report, stream.dedup);
         }
         section.finish(report);
         stream
@@ -271,6 +290,24 @@ impl Backoff {
         );
         section.finish(report);
         backoff
+    }
+}
+
+impl Dedup {
+    fn read(at: &Entry<'_>, report: &mut Report<'_>, defaults: Dedup) -> Self {
+        let help = "example: dedup = { retain = \"90d\", max = 1000000 }";
+        let mut dedup = defaults;
+        let Some(mut section) = at.section(report, help) else {
+            return dedup;
+        };
+        if let Some(at) = section.get(report, "retain") {
+            dedup.retain = at.duration(report);
+        }
+        if let Some(at) = section.get(report, "max") {
+            dedup.max = at.number(report, 1..1_000_000_000_001);
+        }
+        section.finish(report);
+        dedup
     }
 }
 

@@ -67,6 +67,38 @@ impl Redactor {
     }
 }
 
+impl Redactor {
+    /// The same of a text that was cut at its end: there the beginning of a secret is one too.
+    pub fn mask_beginning(&self, text: &str) -> String {
+        let mut text = text;
+        let mut cut = false;
+        // What is left may end in the beginning of another form.
+        while let Some(at) = self
+            .forms
+            .iter()
+            .filter_map(|form| overhang(text, form))
+            .min()
+        {
+            cut = true;
+            text = text.get(..at).unwrap_or_default();
+        }
+        let mut masked = self.mask(text).into_owned();
+        if cut {
+            masked.push_str(MASK);
+        }
+        masked
+    }
+}
+
+/// Where the longest proper beginning of the form starts that the text ends in.
+fn overhang(text: &str, form: &str) -> Option<usize> {
+    let longest = form.len().saturating_sub(1).min(text.len());
+    (SHORTEST..=longest)
+        .rev()
+        .map(|length| text.len() - length)
+        .find(|at| text.get(*at..).is_some_and(|end| form.starts_with(end)))
+}
+
 /// What RFC 3986 leaves as it is in a query.
 const STRICT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')

@@ -7,17 +7,21 @@ use weir_rules::limits;
 use weir_rules::miad::{self, Miad};
 use weir_rules::model::{Class, Fault, Limit, Reason, Scope, Timestamp};
 use weir_rules::quiet::{self, Asked};
-use weir_rules::wait::{self, Wait};
+use weir_rules::wait;
 use weir_runtime::contract::{self, Body, Request, Response};
 use weir_runtime::{CallError, CallErrorKind};
 
-use super::prepare::{Prepared, prepare};
-use super::run::Poll;
+use super::prepare::{Prepared, Reading, Wrong, prepare};
+use super::run::{FaultSeen, Poll};
+use super::shown::{Excerpt, request_line};
 use crate::http::CallLimits;
 use crate::http::exchange::{Answer, Ask, Endpoint, Exchange, ExchangeError};
 use crate::http::guard::Target;
 use crate::status::Latencies;
-use crate::store::{BudgetKey, BudgetRow, StoreError, Validator, ValidatorKey};
+use crate::store::{BudgetKey, BudgetRow, ShownAnswer, StoreError, Validator, ValidatorKey};
+
+/// Pages refused for their records in a row, after which a few such records are set aside whatever their share.
+const PATIENCE: u32 = 3;
 
 /// What came of a call that was made.
 pub(super) struct Call {
@@ -48,10 +52,7 @@ pub(super) enum Read {
         key: ValidatorKey,
         validator: Validator,
     },
-    Fault {
-        fault: Fault,
-        wait: Option<Wait>,
-    },
+    Fault(Box<FaultSeen>),
 }
 
 /// Why no call could be made.
@@ -111,7 +112,15 @@ impl Poll<'_> {
             credential: &place.credential,
             user_agent: &self.host.config.host.user_agent,
         };
-        let exchange = match Exchange::new(endpoint, ask(&request), None) {
+        let mut asked = ask(&request);
+        if let Some(header) = &request.idempotency_header {
+            let key = self.write_key(step, &request).await?;
+            asked
+                .headers
+                .retain(|(name, _)| !name.eq_ignore_ascii_case(header));
+            asked.headers.push((header.clone(), key));
+        }
+        let exchange = match Exchange::new(endpoint, asked, None) {
             Ok(exchange) => exchange.made_for(self.row.id),
             Err(error) => return Err(CallFailed::Fault(self.masked(exchange_fault(&error)))),
         };
@@ -157,14 +166,21 @@ impl Poll<'_> {
                 }
             }
         }
+        let line = || request_line(method(request.method), exchange.url(), &connection.redactor);
         let (answer, anchor, limits) = match answer {
             Ok(answer) => answer,
             Err(error) => {
                 self.felt(miad::Call::Failed);
                 self.state.asked = None;
-                let fault = self.masked(exchange_fault(&error));
+                let fault = FaultSeen {
+                    answer: Some(ShownAnswer {
+                        request: line(),
+                        ..ShownAnswer::default()
+                    }),
+                    ..FaultSeen::of(self.masked(exchange_fault(&error)))
+                };
                 return Ok(Call {
-                    read: Read::Fault { fault, wait: None },
+                    read: Read::Fault(Box::new(fault)),
                     seen,
                 });
             }
@@ -178,10 +194,17 @@ impl Poll<'_> {
                 &mut seen,
             )
             .await;
+        let read = match read {
+            Ok(read) => read,
+            Err((mut fault, excerpt)) => {
+                fault.answer = excerpt.map(|excerpt| excerpt.shown(line(), &connection.redactor));
+                Read::Fault(Box::new(fault))
+            }
+        };
         match &read {
-            Read::Fault { fault, .. } => {
+            Read::Fault(met) => {
                 self.state.asked = None;
-                self.felt(match fault.class {
+                self.felt(match met.fault.class {
                     Class::Incomplete => miad::Call::Failed,
                     _ => seen.call,
                 });
@@ -298,7 +321,7 @@ impl Poll<'_> {
         (answer, anchor, mut found): (Answer, Anchor, Vec<Limit>),
         key: ValidatorKey,
         seen: &mut Answered,
-    ) -> Read {
+    ) -> Result<Read, (FaultSeen, Option<Excerpt>)> {
         let status = answer.response.status;
         let signals = Signals {
             limit: found.iter().any(limits::is_spent)
@@ -321,12 +344,12 @@ impl Poll<'_> {
                 let validator = request
                     .conditional
                     .then(|| (key, self.validator(&headers, &prepared)));
-                Read::Page {
+                Ok(Read::Page {
                     prepared: Box::new(prepared),
                     validator,
-                }
+                })
             }
-            Err(mut fault) => {
+            Err((mut fault, excerpt)) => {
                 // What the connector has no word for, the status may still tell.
                 if fault.class == Class::Unknown && !(200..300).contains(&status) {
                     fault.class = default_class(status, signals);
@@ -345,15 +368,27 @@ impl Poll<'_> {
                     limits: &found,
                     repeats: self.state.faults.count(fault.class),
                 });
-                Read::Fault { fault, wait }
+                Err((
+                    FaultSeen {
+                        wait,
+                        ..FaultSeen::of(fault)
+                    },
+                    excerpt,
+                ))
             }
         }
     }
 
     /// Lets the connector read the answer, on a wasm worker.
-    async fn understand(&self, step: Option<&str>, answer: Answer) -> Result<Prepared, Fault> {
+    async fn understand(
+        &self,
+        step: Option<&str>,
+        answer: Answer,
+    ) -> Result<Prepared, (Fault, Option<Excerpt>)> {
         let (connector, task) = (self.connection.connector.clone(), self.task.clone());
-        let mut digester = self.stream.digester.clone();
+        let stream = self.stream.clone();
+        let mut digester = stream.digester.clone();
+        let stubborn = self.state.faults.count(Class::Incomplete) >= PATIENCE;
         let step = step.map(str::to_owned);
         let vendor_now = self.state.clock.now(self.host.clock.wall());
         let read = self
@@ -361,28 +396,33 @@ impl Poll<'_> {
             .runtime
             .workers()
             .run(move || {
-                let response = response(answer);
-                prepare(
-                    &connector,
-                    &task,
-                    step.as_deref(),
-                    response,
-                    &mut digester,
+                let reading = Reading {
+                    connector: &connector,
+                    task: &task,
+                    step: step.as_deref(),
+                    key: &stream.key,
                     vendor_now,
-                )
+                    stubborn,
+                };
+                prepare(&reading, response(answer), &mut digester)
             })
             .await;
         match read {
-            Ok(Ok(Ok(mut prepared))) => {
+            Ok(Ok(mut prepared)) => {
                 let page = &mut prepared.page;
                 for step in page.next.iter_mut().chain(&mut page.cursor) {
                     *step = self.connection.unsigned(std::mem::take(step));
                 }
                 Ok(prepared)
             }
-            Ok(Ok(Err(fault))) => Err(self.masked(fault)),
-            Ok(Err(error)) => Err(connector_fault(&error)),
-            Err(gone) => Err(host_fault(gone.to_string())),
+            Ok(Err(refused)) => {
+                let fault = match refused.why {
+                    Wrong::Fault(fault) => self.masked(fault),
+                    Wrong::Connector(error) => connector_fault(&error),
+                };
+                Err((fault, Some(refused.excerpt)))
+            }
+            Err(gone) => Err((host_fault(gone.to_string()), None)),
         }
     }
 
@@ -399,7 +439,7 @@ impl Poll<'_> {
                 date: header("date"),
             },
             Shape {
-                full: prepared.records.len() as u64 >= u64::from(self.walk.page_size),
+                full: prepared.arrived() >= u64::from(self.walk.page_size),
                 next: !prepared.page.next.is_empty(),
                 truncated: prepared.page.truncated,
             },

@@ -73,6 +73,7 @@ impl Concluded {
             due: Some(self.due),
             poll: Some(row),
             keep_validators_of: self.keep_validators_of,
+            ..Conclusion::default()
         };
         (conclusion, report)
     }
@@ -117,6 +118,16 @@ pub(super) fn walked(
         Ending::Complete if walk.brimful && tally.productive() => (
             Outcome::Ok,
             Some("the only page was full: there may be more than the vendor shows".to_owned()),
+        ),
+        Ending::Complete if tally.set_aside > 0 => (
+            Outcome::Ok,
+            Some(format!(
+                "{} could not be taken and wait for review: `weir review`",
+                match tally.set_aside {
+                    1 => "1 record".to_owned(),
+                    several => format!("{several} records"),
+                }
+            )),
         ),
         Ending::Complete => (Outcome::Ok, None),
         Ending::Truncated => (

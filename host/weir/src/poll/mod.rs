@@ -19,18 +19,26 @@
 //! | `run` | the walk: step after step until it ends, waits or fails |
 //! | `call` | one call: request, answer, what its headers say |
 //! | `prepare` | from an answer to hashed records |
+//! | `aside` | which records cannot be taken, and when their page is refused for them |
+//! | `reviews` | what waits for a person |
+//! | `shown` | what a person sees of an answer |
+//! | `write` | calls with an effect, and their keys |
 //! | `probe` | one harmless call, for `weir check` |
 //! | `outcome` | what a fault makes of the unit |
 //! | `end` | what the end of a poll leaves |
 //! | `ledger` | the budgets of everyone, in memory |
 
+mod aside;
 mod call;
 mod end;
 mod ledger;
 mod outcome;
 mod prepare;
 mod probe;
+mod reviews;
 mod run;
+mod shown;
+mod write;
 
 use serde::{Deserialize, Serialize};
 use weir_rules::model::{Class, Reason, Timestamp};

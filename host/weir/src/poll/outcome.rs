@@ -8,8 +8,19 @@ use weir_rules::walk::{Tally, Walk};
 
 use super::Outcome;
 use super::end::{Concluded, paused};
-use super::run::{Baggage, Ended, Poll};
-use crate::store::{BudgetKey, BudgetRow};
+use super::run::{Baggage, Ended, FaultSeen, Poll};
+use crate::store::{BudgetKey, BudgetRow, ReviewKind, ShownAnswer};
+
+/// Answers in a row of which nothing counted, after which a person should see one.
+const REFUSALS: u32 = 3;
+
+/// The same call is made again.
+fn goes_on(decision: &Decision) -> bool {
+    !matches!(
+        decision,
+        Decision::RecordAndGoOn | Decision::WalkAgain { .. } | Decision::SmallerPage { .. }
+    )
+}
 
 /// How a poll ended that did not end its walk.
 pub(super) enum Cut {
@@ -49,7 +60,11 @@ impl Poll<'_> {
         now: Timestamp,
         baggage: &mut Baggage,
     ) -> Option<Cut> {
-        let (fault, wait) = match ended {
+        let FaultSeen {
+            fault,
+            wait,
+            answer,
+        } = match ended {
             Ended::Walked => return None,
             Ended::Waiting { until, why } => {
                 return Some(Cut::Paused {
@@ -67,7 +82,7 @@ impl Poll<'_> {
                     why: "the host was told to stop".to_owned(),
                 });
             }
-            Ended::Fault { fault, wait } => (fault, wait),
+            Ended::Fault(seen) => *seen,
         };
         let repeats = self.state.faults.count(fault.class);
         let context = Context {
@@ -90,6 +105,11 @@ impl Poll<'_> {
         baggage
             .budgets
             .extend(self.tell(&fault, &decision, &alerts, wait));
+        self.show(&fault, &decision, &alerts, answer, now, baggage);
+        if !goes_on(&decision) {
+            // The next call is another one, or none at all.
+            baggage.forget.extend(self.write.take());
+        }
         let pressure = if self.stream.settings.unpublished_limits {
             self.state.miad.interval
         } else {
@@ -106,6 +126,40 @@ impl Poll<'_> {
             not_before: now.saturating_add_unsigned(pressure.max(asked)),
             backoff: now.saturating_add(i64::try_from(backoff).unwrap_or(i64::MAX)),
         })
+    }
+
+    /// Leaves for a person what a person should see.
+    fn show(
+        &mut self,
+        fault: &Fault,
+        decision: &Decision,
+        alerts: &[Alert],
+        answer: Option<ShownAnswer>,
+        now: Timestamp,
+        baggage: &mut Baggage,
+    ) {
+        let kind = match decision {
+            Decision::Park | Decision::RecordAndGoOn => Some(ReviewKind::Parked),
+            Decision::NeedsSignIn => Some(ReviewKind::SignIn),
+            _ if fault.class == Class::Unknown => Some(ReviewKind::Unknown),
+            _ if fault.class == Class::Incomplete
+                && self.state.faults.count(Class::Incomplete) >= REFUSALS =>
+            {
+                Some(ReviewKind::Refused)
+            }
+            _ => None,
+        };
+        if kind == Some(ReviewKind::Parked) {
+            baggage.review.extend(self.reviews.parked());
+        }
+        let near = alerts
+            .iter()
+            .any(|alert| matches!(alert, Alert::DeadlineNear { .. }));
+        let expiring = near.then_some(ReviewKind::Expiring);
+        for kind in kind.into_iter().chain(expiring) {
+            let change = self.reviews.fault(kind, fault, answer.clone(), now);
+            baggage.review.push(change);
+        }
     }
 
     /// Until when what was not fetched yet is still there.
@@ -253,6 +307,7 @@ impl Cut {
                     class: fault.class,
                     code: fault.code.clone(),
                     message: fault.message.clone(),
+                    given_up: false,
                 });
                 Concluded {
                     due: None,

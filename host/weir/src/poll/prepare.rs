@@ -1,16 +1,19 @@
 //! From an answer to records that are ready for dedup: the connector's reading of it, the schema gate and the
-//! content hash. CPU work alone, so it runs on the wasm workers.
+//! content hash. CPU work alone, so it runs on the wasm workers. Which records cannot be taken, and when their page is
+//! refused for them, is decided in [`super::aside`].
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use weir_rules::canonical::Digester;
-use weir_rules::model::{Class, Fault, Scope, Timestamp};
+use weir_rules::model::{Fault, Timestamp};
 use weir_rules::walk::PageFacts;
 use weir_rules::window::{FUTURE_ALLOWANCE, Newest};
-use weir_runtime::contract::{Body, Data, Page, Response, Task};
+use weir_runtime::contract::{Body, Data, Page, Record, Response, Task};
 use weir_runtime::{CallError, Connector};
 
+use super::aside::{self, Aside};
+use super::shown::Excerpt;
 use crate::store::{PreparedRecord, RecordData};
 
 /// One page, read, checked and hashed.
@@ -19,6 +22,10 @@ pub(super) struct Prepared {
     pub(super) page: Page,
     /// The records, in the order of the answer.
     pub(super) records: Vec<PreparedRecord>,
+    /// Those that cannot be taken.
+    pub(super) aside: Vec<Aside>,
+    /// What stands for those where ids are counted: no record's id begins with a zero byte.
+    stand_ins: Vec<String>,
     /// Changes when any record does.
     pub(super) content: u64,
     /// The newest stamp.
@@ -29,7 +36,40 @@ pub(super) struct Prepared {
     pub(super) oldest: Option<Timestamp>,
 }
 
+/// An answer that brings no page.
+pub(super) struct Refused {
+    /// What is wrong.
+    pub(super) why: Wrong,
+    /// The answer, for whoever looks into it.
+    pub(super) excerpt: Excerpt,
+}
+
+/// What is wrong with an answer.
+pub(super) enum Wrong {
+    /// The connector says so, or its records do.
+    Fault(Fault),
+    /// The connector gave no usable reading.
+    Connector(CallError),
+}
+
+/// What an answer is read by.
+pub(super) struct Reading<'r> {
+    pub(super) connector: &'r Connector,
+    pub(super) task: &'r Task,
+    pub(super) step: Option<&'r str>,
+    /// Where a record's id stands, for messages.
+    pub(super) key: &'r [String],
+    pub(super) vendor_now: Timestamp,
+    /// Pages have been refused for their records, again and again.
+    pub(super) stubborn: bool,
+}
+
 impl Prepared {
+    /// How many records have come, those included that cannot be taken.
+    pub(super) fn arrived(&self) -> u64 {
+        (self.records.len() + self.stand_ins.len()) as u64
+    }
+
     /// What the walk needs to know.
     pub(super) fn facts(&self) -> PageFacts<'_> {
         PageFacts {
@@ -37,6 +77,7 @@ impl Prepared {
                 .records
                 .iter()
                 .map(|record| record.id.as_str())
+                .chain(self.stand_ins.iter().map(String::as_str))
                 .collect(),
             content: self.content,
             newest: self.newest,
@@ -92,35 +133,71 @@ fn may_repeat(records: &[PreparedRecord]) -> bool {
 }
 
 /// Lets the connector read the answer, and makes its records ready.
-///
-/// A page of which one record breaks the stream's schema is refused whole: what else is wrong with it can't be
-/// known.
 pub(super) fn prepare(
-    connector: &Connector,
-    task: &Task,
-    step: Option<&str>,
+    reading: &Reading<'_>,
     response: Response,
     digester: &mut Digester,
-    vendor_now: Timestamp,
-) -> Result<Result<Prepared, Fault>, CallError> {
-    let mut page = match connector.read_response(task, step, &response)? {
-        Ok(page) => page,
-        Err(fault) => return Ok(Err(fault.into())),
+) -> Result<Prepared, Box<Refused>> {
+    let refused = |why, response: &Response| {
+        Box::new(Refused {
+            why,
+            excerpt: Excerpt::of(response),
+        })
     };
-    let text: Arc<str> = match response.body {
-        Body::Text(text) => text.into(),
-        Body::Bytes(_) => "".into(),
+    let mut page = match reading
+        .connector
+        .read_response(reading.task, reading.step, &response)
+    {
+        Ok(Ok(page)) => page,
+        Ok(Err(fault)) => return Err(refused(Wrong::Fault(fault.into()), &response)),
+        Err(error) => return Err(refused(Wrong::Connector(error), &response)),
     };
     let records = std::mem::take(&mut page.records);
+    let count = records.len();
     let mut prepared = Prepared {
         page,
-        records: Vec::with_capacity(records.len()),
+        records: Vec::with_capacity(count),
+        aside: Vec::new(),
+        stand_ins: Vec::new(),
         content: 0,
         newest: Newest::default(),
         from_the_future: None,
         oldest: None,
     };
+    let (head, text) = split(response);
     for record in records {
+        prepared.take(record, &text, reading, digester);
+    }
+    match aside::judge(&prepared.aside, count, reading.stubborn) {
+        Ok(()) => Ok(prepared),
+        Err(fault) => Err(refused(Wrong::Fault(fault), &joined(head, &text))),
+    }
+}
+
+/// The answer's text by itself, to be shared by its records.
+fn split(mut response: Response) -> (Response, Arc<str>) {
+    let text = match &mut response.body {
+        Body::Text(text) => std::mem::take(text).into(),
+        Body::Bytes(_) => "".into(),
+    };
+    (response, text)
+}
+
+fn joined(mut response: Response, text: &str) -> Response {
+    if let Body::Text(body) = &mut response.body {
+        *body = text.to_owned();
+    }
+    response
+}
+
+impl Prepared {
+    fn take(
+        &mut self,
+        record: Record,
+        text: &Arc<str>,
+        reading: &Reading<'_>,
+        digester: &mut Digester,
+    ) {
         let data = match record.data {
             Data::Text(text) => RecordData::Text(text.into()),
             Data::Slice(span) => {
@@ -132,50 +209,48 @@ pub(super) fn prepare(
                 }
             }
         };
-        let digest = match digester.digest(data.as_str()) {
+        let digest = match aside::too_large(&record.id, data.as_str(), reading.key) {
+            Some(why) => Err(why),
+            None => match digester.digest(data.as_str()) {
+                Ok(digest) => match digest.missing.first() {
+                    Some(pointer) if !record.deleted => Err(format!(
+                        "there is no {pointer}, which the stream's schema requires"
+                    )),
+                    _ => Ok(digest),
+                },
+                Err(error) => Err(error.to_string()),
+            },
+        };
+        let digest = match digest {
             Ok(digest) => digest,
-            Err(error) => {
-                return Ok(Err(broken(format!("record {}: {error}", record.id))));
+            Err(why) => {
+                let aside = Aside::new(&record.id, record.updated_at, why, data.as_str());
+                self.content = self.content.rotate_left(5).wrapping_add(aside.content);
+                self.stand_ins.push(aside.stand_in());
+                self.aside.push(aside);
+                return;
             }
         };
-        if let Some(pointer) = digest.missing.first()
-            && !record.deleted
-        {
-            return Ok(Err(broken(format!(
-                "record {} has no {pointer}, which the stream's schema requires",
-                record.id
-            ))));
-        }
         let [a, b, c, d, e, f, g, h, ..] = digest.hash;
-        prepared.content = prepared
+        self.content = self
             .content
             .rotate_left(5)
             .wrapping_add(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
         if let Some(stamp) = record.updated_at {
-            if prepared.newest.observe(stamp, vendor_now, FUTURE_ALLOWANCE) {
-                prepared.from_the_future = Some(record.id.clone());
+            if self
+                .newest
+                .observe(stamp, reading.vendor_now, FUTURE_ALLOWANCE)
+            {
+                self.from_the_future = Some(record.id.clone());
             }
-            prepared.oldest = Some(prepared.oldest.map_or(stamp, |oldest| oldest.min(stamp)));
+            self.oldest = Some(self.oldest.map_or(stamp, |oldest| oldest.min(stamp)));
         }
-        prepared.records.push(PreparedRecord {
+        self.records.push(PreparedRecord {
             id: record.id,
             hash: digest.hash,
             updated_at: record.updated_at,
             deleted: record.deleted,
             data,
         });
-    }
-    Ok(Ok(prepared))
-}
-
-fn broken(message: String) -> Fault {
-    Fault {
-        class: Class::Incomplete,
-        scope: Scope::Unit,
-        code: "schema".to_owned(),
-        message,
-        wait: None,
-        page_size: None,
-        limits: Vec::new(),
     }
 }

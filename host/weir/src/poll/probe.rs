@@ -4,6 +4,7 @@ use weir_rules::model::Reason;
 
 use super::Job;
 use super::call::{CallFailed, Read};
+use super::reviews::Reviews;
 use super::run::Poll;
 use crate::host::Host;
 use crate::store::{StoreError, Ticket, UnitId, UnitKey};
@@ -71,12 +72,19 @@ pub async fn probe(host: &Host, unit: UnitId) -> Result<Probed, StoreError> {
         ticket: Ticket(0),
         intended: host.clock.wall(),
     };
-    let mut poll = Poll::new(host, job, row, connection, stream);
+    let reviews = Reviews::none(row.id, &row.key);
+    let mut poll = Poll::new(host, job, row, connection, stream, reviews);
     let step = poll.walk.step().flatten().map(str::to_owned);
     let request = match poll.request(step.as_deref()).await {
         Ok(request) => request,
         Err(fault) => return Ok(bad(&key, format!("{} {}", fault.code, fault.message))),
     };
+    if request.idempotency_header.is_some() {
+        return Ok(Probed::Good {
+            unit: key,
+            detail: "not called: its first call has an effect at the vendor".to_owned(),
+        });
+    }
     if let Some((until, why)) = host.ledger.admit(&poll, &request) {
         let wait = until.saturating_sub(host.clock.wall()).max(0);
         return Ok(Probed::Waits {
@@ -96,15 +104,18 @@ pub async fn probe(host: &Host, unit: UnitId) -> Result<Probed, StoreError> {
     Ok(match call.read {
         Read::Page { prepared, .. } => Probed::Good {
             unit: key,
-            detail: format!("{} records in {latency} ms", prepared.records.len()),
+            detail: format!("{} records in {latency} ms", prepared.arrived()),
         },
         Read::NotModified { .. } => Probed::Good {
             unit: key,
             detail: format!("not modified, in {latency} ms"),
         },
-        Read::Fault { fault, .. } => bad(
-            &key,
-            format!("{} {}: {}", fault.class.name(), fault.code, fault.message),
-        ),
+        Read::Fault(seen) => {
+            let fault = seen.fault;
+            bad(
+                &key,
+                format!("{} {}: {}", fault.class.name(), fault.code, fault.message),
+            )
+        }
     })
 }

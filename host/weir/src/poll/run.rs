@@ -4,23 +4,27 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use weir_rules::doubles::Held;
 use weir_rules::interval::Span;
-use weir_rules::model::{Class, Fault, Reason, Timestamp};
-use weir_rules::unit::UnitState;
+use weir_rules::model::{Class, CursorKind, Fault, Reason, Timestamp};
+use weir_rules::unit::{Last, Parked, UnitState};
 use weir_rules::wait::{Wait, late};
-use weir_rules::walk::{Guard, Tally, Walk};
+use weir_rules::walk::{Ending, Guard, Tally, Walk};
 use weir_runtime::contract::{Request, Task};
 
+use super::aside::Aside;
 use super::call::{Answered, Call, CallFailed, Read};
 use super::end::{Concluded, walked};
+use super::reviews::{NoRoom, Reviews};
 use super::{Job, Outcome, Report, SHORT_WAIT};
 use crate::connection::{Connection, Stream};
 use crate::host::Host;
 use crate::schedule::StoreFails;
 use crate::status::Latencies;
 use crate::store::{
-    BudgetKey, BudgetRow, Commit, Conclusion, Durable, PollRow, PreparedRecord, Seen, StoreError,
-    UnitRow, Validator, ValidatorKey,
+    BudgetKey, BudgetRow, Commit, Conclusion, Dedup, Durable, PollRow, PreparedRecord, RecordData,
+    ReviewChange, ReviewEntry, ReviewId, ReviewKind, Seen, ShownAnswer, StoreError, UnitRow,
+    Validator, ValidatorKey, hex, unhex,
 };
 
 /// Pages of one walk that may be on their way into the store. More would hold more memory and save no more fsyncs.
@@ -29,6 +33,8 @@ const PAGES_IN_FLIGHT: usize = 24;
 const BYTES_IN_FLIGHT: usize = 4 << 20;
 /// Lags that are kept of one walk: enough for a 99th percentile.
 const LAGS_KEPT: usize = 4_096;
+/// Records of which one walk shows several versions, and is told.
+const DOUBLES_KEPT: usize = 256;
 
 /// Polls a unit once.
 pub async fn poll(host: &Host, job: Job) -> Report {
@@ -51,7 +57,16 @@ pub async fn poll(host: &Host, job: Job) -> Report {
             ..skipped(row, "")
         };
     }
-    Poll::new(host, job, row, connection, stream).run().await
+    let reviews = match Reviews::load(&*host.store, row.id, &key) {
+        Ok(reviews) => reviews,
+        Err(error) => return store_failed(host, Some(&key), &error),
+    };
+    let poll = Poll::new(host, job.clone(), row, connection, stream.clone(), reviews);
+    let report = poll.run().await;
+    if report.outcome.is_good() && stream.dedup.retain.is_some() {
+        sweep(host, &job, &stream).await;
+    }
+    report
 }
 
 fn skipped(row: UnitRow, why: &str) -> Report {
@@ -81,6 +96,148 @@ fn store_failed(host: &Host, key: Option<&crate::store::UnitKey>, error: &StoreE
     }
 }
 
+/// A page did not get into the store. Where that is for the number of records, waiting does not mend it.
+async fn not_stored(host: &Host, row: PollRow, error: StoreError) -> Report {
+    if !matches!(error, StoreError::TooManyRecords { .. }) {
+        return store_failed(host, Some(&row.key), &error);
+    }
+    let now = host.clock.wall();
+    let (class, code) = (Class::Permanent, "dedup.max".to_owned());
+    let message = error.to_string();
+    tracing::error!(unit = %row.key, message, "the unit is parked");
+    let id = ReviewId {
+        unit: row.unit,
+        kind: ReviewKind::Parked,
+        number: 0,
+    };
+    let entry = ReviewEntry {
+        id,
+        key: row.key.clone(),
+        first: now,
+        last: now,
+        times: 1,
+        class: Some(class),
+        code: code.clone(),
+        message: message.clone(),
+        answer: None,
+        record: None,
+        dropped: false,
+    };
+    let report = Report {
+        unit: Some(row.key.clone()),
+        outcome: Outcome::Parked,
+        class: Some(class),
+        message: Some(message.clone()),
+        ..Report::default()
+    };
+    let (unit, key) = (row.unit, row.key.clone());
+    let row = PollRow {
+        ended: now,
+        outcome: Outcome::Parked.name().to_owned(),
+        class: Some(class),
+        code: Some(code.clone()),
+        message: Some(message.clone()),
+        why: message.clone(),
+        ..row
+    };
+    let parked = host.store.update_unit(
+        unit,
+        Box::new(move |mut state| {
+            state.last = Some(Last {
+                ended: now,
+                outcome: row.outcome.clone(),
+                message: Some(message.clone()),
+                unkept: None,
+            });
+            state.parked = Some(Parked {
+                since: now,
+                class,
+                code,
+                message,
+                given_up: false,
+            });
+            Conclusion {
+                state,
+                due: Some(None),
+                poll: Some(row),
+                review: vec![(id, Some(Box::new(entry)))],
+                ..Conclusion::default()
+            }
+        }),
+    );
+    match parked.await.unwrap_or(Err(StoreError::Closed)) {
+        Ok(()) => report,
+        Err(error) => store_failed(host, Some(&key), &error),
+    }
+}
+
+/// How often records are looked through that may be forgotten: this part of the time that they are kept, and never more
+/// often than this many ms.
+const SWEEPS_PER_RETAIN: u64 = 8;
+const SWEEP_PAUSE: u64 = 3_600_000;
+/// Records that are looked at in one transaction.
+const SWEPT_AT_ONCE: usize = 10_000;
+
+/// Forgets what `dedup.retain` does not ask to be kept, and no poll will read again: what lies so far before the newest
+/// record that neither the overlap nor the settle pass reaches it.
+async fn sweep(host: &Host, job: &Job, stream: &Stream) {
+    let Some(retain) = stream.dedup.retain else {
+        return;
+    };
+    let Ok(Some(UnitRow { state, key, .. })) = host.store.unit(job.unit) else {
+        return;
+    };
+    let now = host.clock.wall();
+    let pause = (retain / SWEEPS_PER_RETAIN).max(SWEEP_PAUSE);
+    let lately = |at: Timestamp| now < at.saturating_add_unsigned(pause) && at <= now;
+    if !state.synced || state.swept.is_some_and(lately) {
+        return;
+    }
+    let settings = &stream.settings;
+    let newest = match settings.stream.cursor {
+        CursorKind::Timestamp => state.watermark,
+        CursorKind::Opaque => Some(now),
+        CursorKind::Snapshot => None,
+    };
+    let Some(newest) = newest else { return };
+    let read_again = state
+        .overlap(settings)
+        .saturating_mul(2)
+        .saturating_add(settings.stream.settle.unwrap_or(0));
+    let before = newest
+        .min(now)
+        .saturating_sub_unsigned(retain.max(read_again));
+    let (mut after, mut forgotten) = (None, 0);
+    loop {
+        let slice = host
+            .store
+            .forget_older(job.unit, before, after, SWEPT_AT_ONCE);
+        match slice.await.unwrap_or(Err(StoreError::Closed)) {
+            Ok(swept) => {
+                forgotten += swept.forgotten;
+                after = swept.next;
+            }
+            // The next good poll tries again.
+            Err(error) => return tracing::debug!(unit = %key, %error, "nothing was forgotten"),
+        }
+        host.scheduler.heartbeat(job, host.clock.monotonic());
+        if after.is_none() || host.stop.stopped() {
+            break;
+        }
+    }
+    tracing::debug!(unit = %key, forgotten, "records that are not read again were forgotten");
+    drop(host.store.update_unit(
+        job.unit,
+        Box::new(move |mut state| {
+            state.swept = Some(now);
+            Conclusion {
+                state,
+                ..Conclusion::default()
+            }
+        }),
+    ));
+}
+
 fn ms(length: Duration) -> i64 {
     i64::try_from(length.as_millis()).unwrap_or(i64::MAX)
 }
@@ -93,6 +250,8 @@ const SINK_PAUSE: i64 = 5_000;
 struct SoFar {
     tally: Tally,
     lags: Vec<i64>,
+    /// Versions that were delivered in this walk and followed by another one.
+    doubles: Vec<(String, String)>,
 }
 
 impl SoFar {
@@ -103,6 +262,14 @@ impl SoFar {
         self.tally.deleted += seen.deleted;
         let room = LAGS_KEPT.saturating_sub(self.lags.len());
         self.lags.extend(seen.lags.iter().take(room));
+        let room = DOUBLES_KEPT.saturating_sub(self.doubles.len());
+        self.doubles.extend(seen.doubles.iter().take(room).cloned());
+    }
+
+    fn tell(&self, walk: &mut Walk) {
+        for (id, hash) in &self.doubles {
+            walk.doubles.found(id, hash.clone());
+        }
     }
 }
 
@@ -125,6 +292,10 @@ pub(super) struct Poll<'a> {
     /// How long its calls took.
     latencies: Latencies,
     in_flight: VecDeque<(usize, Durable<Seen>)>,
+    /// What waits for a person.
+    pub(super) reviews: Reviews,
+    /// Where the key of the current step's call is kept, when that call has an effect.
+    pub(super) write: Option<String>,
 }
 
 /// What goes into the store with one page.
@@ -133,7 +304,36 @@ pub(super) struct Baggage {
     pub(super) records: Vec<PreparedRecord>,
     pub(super) validators: Vec<(ValidatorKey, Option<Validator>)>,
     pub(super) budgets: Vec<(BudgetKey, BudgetRow)>,
+    pub(super) review: Vec<ReviewChange>,
+    /// Notes that are of no use any more.
+    pub(super) forget: Vec<String>,
     pub(super) bytes: usize,
+}
+
+/// A fault as it was met.
+pub(super) struct FaultSeen {
+    pub(super) fault: Fault,
+    /// What its answer said about waiting.
+    pub(super) wait: Option<Wait>,
+    /// The answer, without secrets.
+    pub(super) answer: Option<ShownAnswer>,
+}
+
+impl FaultSeen {
+    /// One of which there is nothing more to tell.
+    pub(super) fn of(fault: Fault) -> FaultSeen {
+        FaultSeen {
+            fault,
+            wait: None,
+            answer: None,
+        }
+    }
+}
+
+impl Ended {
+    fn fault(fault: Fault) -> Ended {
+        Ended::Fault(Box::new(FaultSeen::of(fault)))
+    }
 }
 
 /// How a poll ended, before it is stored.
@@ -142,8 +342,8 @@ pub(super) enum Ended {
     Walked,
     /// Somebody asked for a pause.
     Waiting { until: Timestamp, why: String },
-    /// A fault, and what its answer said about waiting.
-    Fault { fault: Fault, wait: Option<Wait> },
+    /// A fault.
+    Fault(Box<FaultSeen>),
     /// The host was told to stop.
     Stopped,
 }
@@ -155,6 +355,7 @@ impl<'a> Poll<'a> {
         row: UnitRow,
         connection: Arc<Connection>,
         stream: Arc<Stream>,
+        reviews: Reviews,
     ) -> Self {
         let started = host.clock.wall();
         let mut state = row.state.clone();
@@ -185,6 +386,8 @@ impl<'a> Poll<'a> {
             so_far: Arc::default(),
             latencies: Latencies::default(),
             in_flight: VecDeque::new(),
+            reviews,
+            write: None,
         }
     }
 
@@ -200,7 +403,7 @@ impl<'a> Poll<'a> {
                 Ok(None) if self.host.stop.stopped() => Some(Ended::Stopped),
                 Ok(None) => None,
                 Ok(Some(ended)) => Some(ended),
-                Err(error) => return store_failed(self.host, Some(&self.row.key), &error),
+                Err(error) => return self.not_stored(error).await,
             };
             if let Some(ended) = ended {
                 break ended;
@@ -209,13 +412,13 @@ impl<'a> Poll<'a> {
             self.host.scheduler.heartbeat(&self.job, now);
             if let Err(error) = self.hand_over(std::mem::take(&mut baggage)).await {
                 // Nothing of this poll is trusted beyond what is stored; it starts again from there.
-                return store_failed(self.host, Some(&self.row.key), &error);
+                return self.not_stored(error).await;
             }
         };
-        let (host, key) = (self.host, self.row.key.clone());
+        let (host, row) = (self.host, self.poll_row(self.started));
         match self.end(ended, baggage).await {
             Ok(report) => report,
-            Err(error) => store_failed(host, Some(&key), &error),
+            Err(error) => not_stored(host, row, error).await,
         }
     }
 
@@ -223,6 +426,10 @@ impl<'a> Poll<'a> {
     fn quiet_now(&self) -> Option<Ended> {
         let (until, why) = self.stream.quiet.end(self.started)?;
         Some(Ended::Waiting { until, why })
+    }
+
+    async fn not_stored(&self, error: StoreError) -> Report {
+        not_stored(self.host, self.poll_row(self.started), error).await
     }
 
     /// Takes the walk's current step.
@@ -233,7 +440,7 @@ impl<'a> Poll<'a> {
         };
         let request = match self.request(step.as_deref()).await {
             Ok(request) => request,
-            Err(fault) => return Ok(Some(Ended::Fault { fault, wait: None })),
+            Err(fault) => return Ok(Some(Ended::fault(fault))),
         };
         if let Some(ended) = self.room_for(&request).await {
             return Ok(Some(ended));
@@ -242,7 +449,7 @@ impl<'a> Poll<'a> {
             Ok(call) => call,
             Err(CallFailed::Store(error)) => return Err(error),
             Err(CallFailed::Fault(fault)) => {
-                return Ok(Some(Ended::Fault { fault, wait: None }));
+                return Ok(Some(Ended::fault(fault)));
             }
             Err(CallFailed::Repeat { until, why }) => {
                 return Ok(Some(Ended::Waiting { until, why }));
@@ -251,27 +458,35 @@ impl<'a> Poll<'a> {
         self.answered(&seen, baggage);
         match read {
             Read::Page {
-                prepared,
+                mut prepared,
                 validator,
             } => {
-                let full = prepared.records.len() as u64 >= u64::from(self.walk.page_size);
+                let full = prepared.arrived() >= u64::from(self.walk.page_size);
+                let set_aside = prepared.aside.len() as u64;
                 if let Some(id) = &prepared.from_the_future {
                     tracing::warn!(
                         unit = %self.row.key, record = id,
                         "a record is stamped in the future: it is delivered, and moves no watermark"
                     );
                 }
+                if let Some(ended) = self.set_aside(std::mem::take(&mut prepared.aside), baggage)? {
+                    return Ok(Some(ended));
+                }
+                self.walk.page(prepared.facts(), &mut self.guard);
                 let mut so_far = lock(&self.so_far);
                 so_far.tally.records += prepared.records.len() as u64;
+                so_far.tally.set_aside += set_aside;
                 so_far.tally.full_page |= full;
                 drop(so_far);
-                self.walk.page(prepared.facts(), &mut self.guard);
                 // The vendor answers again; only a position that is lost again and again is not forgotten.
                 let faults = &mut self.state.faults.counts;
                 faults.retain(|class, _| *class == Class::PositionLost);
                 self.state.faults.refreshed = false;
-                baggage.records = prepared.into_records();
+                let records = prepared.into_records();
+                baggage.review.extend(self.reviews.taken(&records));
+                baggage.records = self.hold_early(records);
                 baggage.validators.extend(validator);
+                baggage.forget.extend(self.write.take());
                 Ok(None)
             }
             Read::NotModified { key, mut validator } => {
@@ -286,18 +501,66 @@ impl<'a> Poll<'a> {
                 baggage.validators.push((key, Some(validator)));
                 Ok(None)
             }
-            Read::Fault { fault, wait } => {
-                if self.skips(&fault, step.is_some()) {
-                    tracing::warn!(
-                        unit = %self.row.key, code = fault.code, message = fault.message,
-                        "a step of the walk is refused for good: the walk goes on without it"
-                    );
-                    self.walk.skip(&mut self.guard);
-                    return Ok(None);
-                }
-                Ok(Some(Ended::Fault { fault, wait }))
+            Read::Fault(seen) if self.skips(&seen.fault, step.is_some()) => {
+                let FaultSeen { fault, answer, .. } = *seen;
+                tracing::warn!(
+                    unit = %self.row.key, code = fault.code, message = fault.message,
+                    "a step of the walk is refused for good: the walk goes on without it"
+                );
+                let now = self.host.clock.wall();
+                let change = self.reviews.fault(ReviewKind::Skipped, &fault, answer, now);
+                baggage.review.push(change);
+                baggage.forget.extend(self.write.take());
+                self.walk.skip(&mut self.guard);
+                Ok(None)
+            }
+            Read::Fault(seen) => Ok(Some(Ended::Fault(seen))),
+        }
+    }
+
+    /// Sets records aside for a person.
+    fn set_aside(
+        &mut self,
+        aside: Vec<Aside>,
+        baggage: &mut Baggage,
+    ) -> Result<Option<Ended>, StoreError> {
+        let now = self.host.clock.wall();
+        for aside in aside {
+            let redactor = &self.connection.redactor;
+            match self.reviews.aside(&*self.host.store, aside, now, redactor) {
+                Ok(change) => baggage.review.extend(change),
+                Err(NoRoom::Full(fault)) => return Ok(Some(Ended::fault(fault))),
+                Err(NoRoom::Store(error)) => return Err(error),
             }
         }
+        Ok(None)
+    }
+
+    /// Versions of records that another one followed within the last walk wait until this one has ended.
+    fn hold_early(&mut self, mut records: Vec<PreparedRecord>) -> Vec<PreparedRecord> {
+        if self.state.doubles.is_empty() {
+            return records;
+        }
+        let (doubles, walk) = (&self.state.doubles, &mut self.walk);
+        records.retain(|record| {
+            if !doubles.knows(&record.id) {
+                return true;
+            }
+            let hash = hex(&record.hash);
+            if !doubles.is_early(&record.id, &hash) {
+                walk.doubles.seen(&record.id);
+                return true;
+            }
+            let held = Held {
+                id: record.id.clone(),
+                hash,
+                updated_at: record.updated_at,
+                deleted: record.deleted,
+                data: record.data.as_str().to_owned(),
+            };
+            walk.doubles.hold(held).is_err()
+        });
+        records
     }
 
     /// Waits until the budgets have room for a call, if that is soon.
@@ -343,15 +606,21 @@ impl<'a> Poll<'a> {
         let before = self.before.clone();
         let mut state = self.state.clone();
         let mut walk = self.walk.clone();
+        let mut baggage = baggage;
+        let review = std::mem::take(&mut baggage.review);
+        let forget_notes = std::mem::take(&mut baggage.forget);
         let durable = self.commit(
             baggage,
             Box::new(move |seen| {
                 let mut so_far = lock(&so_far);
                 so_far.add(seen);
                 walk.tally = before.plus(&so_far.tally);
+                so_far.tell(&mut walk);
                 state.walk = Some(walk);
                 Conclusion {
                     state,
+                    review,
+                    forget_notes,
                     ..Conclusion::default()
                 }
             }),
@@ -375,6 +644,10 @@ impl<'a> Poll<'a> {
             records: baggage.records,
             validators: baggage.validators,
             budgets: baggage.budgets,
+            dedup: Dedup {
+                walk_began: self.walk.started,
+                most: self.stream.dedup.max,
+            },
             conclude,
         })
     }
@@ -383,10 +656,15 @@ impl<'a> Poll<'a> {
     async fn end(mut self, ended: Ended, mut baggage: Baggage) -> Result<Report, StoreError> {
         let now = self.host.clock.wall();
         let outcome = self.outcome(ended, now, &mut baggage);
+        let ending = self.walk.ending(&self.guard);
+        if outcome.is_none() {
+            self.conclude_walk(ending, &mut baggage);
+        }
+        let review = std::mem::take(&mut baggage.review);
+        let forget_notes = std::mem::take(&mut baggage.forget);
         let so_far = self.so_far.clone();
         let before = self.before.clone();
-        let walk = self.walk.clone();
-        let ending = walk.ending(&self.guard);
+        let mut walk = self.walk.clone();
         let state = self.state.clone();
         let stream = self.stream.clone();
         // What was written while an earlier poll's walk waited is beyond its window.
@@ -405,6 +683,7 @@ impl<'a> Poll<'a> {
             Box::new(move |seen| {
                 let mut so_far = lock(&so_far);
                 so_far.add(seen);
+                so_far.tell(&mut walk);
                 let whole = before.plus(&so_far.tally);
                 let concluded = match outcome {
                     Some(cut) => cut.conclude(state, walk, whole),
@@ -420,7 +699,11 @@ impl<'a> Poll<'a> {
                 let concluded = concluded.around(&stream.quiet);
                 let (conclusion, made) = concluded.store(row, &so_far.tally);
                 *lock(&filled) = (made, conclusion.poll.clone());
-                conclusion
+                Conclusion {
+                    review,
+                    forget_notes,
+                    ..conclusion
+                }
             }),
         );
         self.in_flight.push_back((0, durable));
@@ -434,6 +717,25 @@ impl<'a> Poll<'a> {
             self.host.meters.polled(connector, &row, &self.latencies);
         }
         Ok(report)
+    }
+
+    /// The walk has ended: what waited for that goes with its last page.
+    fn conclude_walk(&mut self, ending: Ending, baggage: &mut Baggage) {
+        for held in self.walk.doubles.release() {
+            if let Some(hash) = unhex(&held.hash) {
+                baggage.records.push(PreparedRecord {
+                    id: held.id,
+                    hash,
+                    updated_at: held.updated_at,
+                    deleted: held.deleted,
+                    data: RecordData::Text(held.data.into()),
+                });
+            }
+        }
+        let unread = self.before.not_modified + lock(&self.so_far).tally.not_modified > 0;
+        let cursor = self.stream.settings.stream.cursor;
+        let settled = self.reviews.walked(&self.walk, ending, cursor, unread);
+        baggage.review.extend(settled);
     }
 
     fn poll_row(&self, now: Timestamp) -> PollRow {

@@ -10,7 +10,7 @@ use weir_rules::model::Timestamp;
 use crate::clock::{BoxFuture, Clock};
 use crate::sink::{Delivery, DeliverySettings, Mode, Sink};
 use crate::store::{
-    Commit, Conclusion, DeadLetter, Durable, Fuse, LetterId, MemoryDisk, PreparedRecord,
+    Commit, Conclusion, DeadLetter, Dedup, Durable, Fuse, LetterId, MemoryDisk, PreparedRecord,
     RecordData, RedbStore, Seen, Store, StoreOptions, Ticket, UnitId, UnitKey,
 };
 
@@ -143,6 +143,7 @@ pub(super) fn commit(store: &RedbStore, unit: UnitId, records: &[(&str, u8)]) ->
             .collect(),
         validators: Vec::new(),
         budgets: Vec::new(),
+        dedup: Dedup::default(),
         conclude: Box::new(|_| Conclusion::default()),
     })
 }

@@ -58,6 +58,19 @@ pub enum StoreError {
         /// The number that was asked for.
         unit: UnitId,
     },
+    /// The unit would remember more records than its configuration allows.
+    #[error(
+        "{known} records are remembered, {more} more have come, and dedup.max is {most}: raise it, or let \
+         dedup.retain forget what is not read again"
+    )]
+    TooManyRecords {
+        /// Remembered.
+        known: u64,
+        /// On the page and not known.
+        more: u64,
+        /// The bound.
+        most: u64,
+    },
     /// An earlier commit of the same lease failed, so this one must not land above the hole.
     #[error(
         "an earlier page of this poll was not stored, so this one was not either; the poll starts again"

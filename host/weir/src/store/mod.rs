@@ -8,6 +8,7 @@
 //! - [`Store::commit`] returns at once; its receiver answers when the commit is durable. Commits that wait
 //!   together share one fsync, so a walk that keeps a few pages in flight pays for few of them.
 //! - Dedup is decided inside the transaction, against the last stored hash of the record.
+//! - A page that would make a unit remember more records than its bound is refused whole.
 //! - An outbox entry is there until every configured sink has taken or refused it.
 //!
 //! Refuses: a file that another process holds, one of a newer schema, and a damaged one. Each is an error that
@@ -21,6 +22,7 @@ mod log;
 mod memory;
 mod record;
 mod redb;
+mod review;
 mod rows;
 
 use std::ops::ControlFlow;
@@ -35,6 +37,7 @@ pub use fuse::{Cut, Fuse};
 pub use letters::{DeadLetter, Handled, Intent, LetterId, LetterState, NoLetterId, Requeued};
 pub use log::{Folded, PollsKept};
 pub use memory::{Committed, MemoryFile, MemoryOptions, MemoryStore, OnCommit};
+pub use review::*;
 pub use rows::*;
 
 /// The answer to something handed to the store's writer: resolves when it is durable.
@@ -58,6 +61,8 @@ pub struct Commit {
     pub validators: Vec<(ValidatorKey, Option<Validator>)>,
     /// Budgets as the answer told of them.
     pub budgets: Vec<(BudgetKey, BudgetRow)>,
+    /// What dedup goes by, besides what it remembers.
+    pub dedup: Dedup,
     /// Given what the records turned out to be, what becomes of the unit.
     pub conclude: Conclude,
 }
@@ -80,6 +85,26 @@ pub trait Store: Send + Sync + 'static {
     ) -> Durable<()>;
     /// Removes what is remembered of the records of a unit, so that all of them are delivered anew.
     fn forget_records(&self, id: UnitId) -> Durable<u64>;
+
+    /// Forgets records of a unit that have not changed since `before`. Looks at no more than `limit` of them, after the id
+    /// `after`. The unit's next unknown records begin above the revisions that were forgotten, so that no key is ever
+    /// given twice.
+    fn forget_older(
+        &self,
+        id: UnitId,
+        before: Timestamp,
+        after: Option<String>,
+        limit: usize,
+    ) -> Durable<Swept>;
+
+    /// What waits for a person: of one unit or of all, unit by unit, at most `limit`.
+    fn reviews(&self, unit: Option<UnitId>, limit: usize) -> Result<Vec<ReviewEntry>, StoreError>;
+    /// One entry.
+    fn review(&self, id: ReviewId) -> Result<Option<ReviewEntry>, StoreError>;
+    /// How many there are.
+    fn review_count(&self) -> Result<ReviewCount, StoreError>;
+    /// Changes entries outside a poll.
+    fn set_reviews(&self, changes: Vec<ReviewChange>) -> Durable<()>;
 
     /// A validator of that exact URL.
     fn validator(&self, key: &ValidatorKey) -> Result<Option<Validator>, StoreError>;

@@ -2,7 +2,7 @@
 
 use weir_rules::model::Timestamp;
 
-use crate::store::{Op, RecordRow, Seen};
+use crate::store::{Op, RecordRow, Seen, hex};
 
 /// Bytes of a row: hash, first seen, last changed, revision, epoch with the deleted mark in its lowest bit.
 pub(super) const LEN: usize = 32 + 8 + 8 + 4 + 4;
@@ -63,13 +63,19 @@ impl Remembered {
         }
     }
 
-    /// The row of a record that was never seen before.
-    pub(super) fn first(hash: [u8; 32], deleted: bool, now: Timestamp, epoch: u32) -> Self {
+    /// The row of a record that is not known. `floor` is the highest revision that its unit has forgotten.
+    pub(super) fn first(
+        hash: [u8; 32],
+        deleted: bool,
+        now: Timestamp,
+        epoch: u32,
+        floor: u32,
+    ) -> Self {
         Remembered {
             hash,
             first_seen: now,
             last_changed: now,
-            revision: 1,
+            revision: floor.saturating_add(1),
             epoch,
             deleted,
         }
@@ -113,7 +119,7 @@ impl Remembered {
     pub(super) fn row(&self, id: String) -> RecordRow {
         RecordRow {
             id,
-            hash: self.hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            hash: hex(&self.hash),
             revision: u64::from(self.revision),
             first_seen: self.first_seen,
             last_changed: self.last_changed,
@@ -163,7 +169,7 @@ mod tests {
         /// Whatever is seen: the revision grows by one with each delivery, and only an insert follows a delete.
         #[test]
         fn deliveries_of_a_record_make_sense(sights in proptest::collection::vec((0_u8..3, any::<bool>()), 1..30)) {
-            let mut row = Remembered::first([0; 32], false, 0, 0);
+            let mut row = Remembered::first([0; 32], false, 0, 0, 0);
             for (now, (content, deleted)) in (1..).zip(sights) {
                 match row.seen_again([content; 32], deleted, now, 0) {
                     Sight::Same => prop_assert_eq!(row.deleted, deleted),

@@ -8,6 +8,8 @@ use weir_rules::model::{Class, Reason, Timestamp, Window};
 use weir_rules::unit::UnitState;
 use weir_rules::walk::Tally;
 
+use super::ReviewChange;
+
 /// Names a unit for people: connection, stream, and the partition where the stream has any.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct UnitKey {
@@ -107,6 +109,35 @@ pub struct Seen {
     pub deleted: u64,
     /// `seen_at - updated_at` in ms of each new or changed record that had a stamp.
     pub lags: Vec<i64>,
+    /// Records that had changed within this walk already: the id, and the hash in hex of the version before.
+    pub doubles: Vec<(String, String)>,
+}
+
+/// What dedup goes by, besides what it remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dedup {
+    /// When the page's walk began, by this machine's clock.
+    pub walk_began: Timestamp,
+    /// The most records that may be remembered of the unit.
+    pub most: Option<u64>,
+}
+
+impl Default for Dedup {
+    fn default() -> Self {
+        Dedup {
+            walk_began: Timestamp::MAX,
+            most: None,
+        }
+    }
+}
+
+/// How far records were looked through that may be forgotten.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// How many were forgotten.
+    pub forgotten: u64,
+    /// The id after which to go on; none when all have been looked at.
+    pub next: Option<String>,
 }
 
 /// What becomes of the unit after a page.
@@ -120,6 +151,10 @@ pub struct Conclusion {
     pub poll: Option<PollRow>,
     /// Forget the unit's validators that no page of this walk has touched (their `walk` differs from this).
     pub keep_validators_of: Option<u64>,
+    /// What waits for a person, as far as it has changed.
+    pub review: Vec<ReviewChange>,
+    /// Small named values that are of no use any more.
+    pub forget_notes: Vec<String>,
 }
 
 /// One attempt to bring a unit up to date; of older ones, several that went alike.
@@ -195,6 +230,23 @@ pub struct RecordRow {
     pub last_changed: Timestamp,
     /// It is deleted at the vendor.
     pub deleted: bool,
+}
+
+/// A hash as text.
+pub(crate) fn hex(hash: &[u8; 32]) -> String {
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The hash that a text stands for.
+pub(crate) fn unhex(text: &str) -> Option<[u8; 32]> {
+    let mut hash = [0; 32];
+    if text.len() != 64 {
+        return None;
+    }
+    for (at, byte) in hash.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(at * 2..at * 2 + 2)?, 16).ok()?;
+    }
+    Some(hash)
 }
 
 /// What a delivery is about.

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use weir::store::{
-    Commit, Conclusion, Durable, MemoryDisk, Op, OutboxEntry, PollRow, PreparedRecord, RecordData,
-    RedbStore, Store, StoreError, StoreOptions, Ticket, UnitId, UnitKey,
+    Commit, Conclusion, Dedup, Durable, MemoryDisk, Op, OutboxEntry, PollRow, PreparedRecord,
+    RecordData, RedbStore, Store, StoreError, StoreOptions, Ticket, UnitId, UnitKey,
 };
 use weir_rules::model::{Reason, Window};
 use weir_rules::unit::UnitState;
@@ -75,6 +75,7 @@ pub fn page(
         records,
         validators: Vec::new(),
         budgets: Vec::new(),
+        dedup: Dedup::default(),
         conclude: Box::new(move |_| Conclusion {
             state,
             ..Conclusion::default()

@@ -10,6 +10,7 @@
 mod letters;
 mod outbox;
 mod polls;
+mod review;
 mod tables;
 
 use std::ops::ControlFlow;
@@ -24,8 +25,9 @@ use self::tables::Tables;
 use super::fence::Fences;
 use super::{
     BudgetKey, BudgetRow, Commit, Conclusion, Cut, DeadLetter, Durable, Fuse, Handled, LetterId,
-    OutboxBatch, OutboxSize, PollRow, PollsKept, PreparedRecord, RecordRow, Requeued, Seen,
-    Sequence, Store, StoreError, Ticket, UnitId, UnitKey, UnitRow, Validator, ValidatorKey,
+    OutboxBatch, OutboxSize, PollRow, PollsKept, PreparedRecord, RecordRow, Requeued, ReviewChange,
+    ReviewCount, ReviewEntry, ReviewId, Seen, Sequence, Store, StoreError, Swept, Ticket, UnitId,
+    UnitKey, UnitRow, Validator, ValidatorKey,
 };
 
 /// What a store in memory holds. Clones share it.
@@ -226,7 +228,7 @@ impl Store for MemoryStore {
                 },
             )
         });
-        if matches!(stored, Err(StoreError::Full { .. })) {
+        if stored.is_err() {
             lock(&self.fences).break_lease(unit, ticket);
         }
         answered(stored)
@@ -251,6 +253,41 @@ impl Store for MemoryStore {
         answered(self.write(
             |tables| tables.contains(id),
             |tables| tables.forget_records(id),
+        ))
+    }
+
+    fn forget_older(
+        &self,
+        id: UnitId,
+        before: Timestamp,
+        after: Option<String>,
+        limit: usize,
+    ) -> Durable<Swept> {
+        answered(self.write(
+            |tables| tables.contains(id),
+            |tables| tables.forget_older(id, before, after.as_deref(), limit),
+        ))
+    }
+
+    fn reviews(&self, unit: Option<UnitId>, limit: usize) -> Result<Vec<ReviewEntry>, StoreError> {
+        self.read(|tables| tables.review.of(unit, limit))
+    }
+
+    fn review(&self, id: ReviewId) -> Result<Option<ReviewEntry>, StoreError> {
+        self.read(|tables| tables.review.get(id))
+    }
+
+    fn review_count(&self) -> Result<ReviewCount, StoreError> {
+        self.read(|tables| tables.review.count())
+    }
+
+    fn set_reviews(&self, changes: Vec<ReviewChange>) -> Durable<()> {
+        answered(self.write(
+            |_| !changes.is_empty(),
+            |tables| {
+                tables.review.set(changes.clone());
+                Ok(())
+            },
         ))
     }
 

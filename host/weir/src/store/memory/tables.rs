@@ -13,12 +13,13 @@ use super::Committed;
 use super::letters::Letters;
 use super::outbox::Outbox;
 use super::polls::PollLog;
+use super::review::Review;
 use crate::store::intent_note;
 use crate::store::record::{Remembered, Sight};
 use crate::store::{
     BudgetKey, BudgetRow, Commit, Conclusion, Handled, OutboxEntry, PollRow, PollsKept,
-    PreparedRecord, RecordRow, Seen, StoreError, Ticket, UnitId, UnitKey, UnitRow, Validator,
-    ValidatorKey,
+    PreparedRecord, RecordRow, Seen, StoreError, Swept, Ticket, UnitId, UnitKey, UnitRow,
+    Validator, ValidatorKey, hex,
 };
 
 /// All tables.
@@ -26,6 +27,7 @@ use crate::store::{
 pub(super) struct Tables {
     pub(super) outbox: Outbox,
     pub(super) letters: Letters,
+    pub(super) review: Review,
     /// The unit with the number 1 comes first.
     units: Vec<Unit>,
     ids: HashMap<Arc<UnitKey>, UnitId>,
@@ -45,6 +47,8 @@ struct Unit {
     epoch: u32,
     /// Records of this epoch, deleted ones included.
     known: u64,
+    /// The highest revision that was forgotten.
+    floor: u32,
     records: BTreeMap<String, Remembered>,
     validators: HashMap<[u8; 32], Validator>,
 }
@@ -59,14 +63,35 @@ impl Unit {
         }
     }
 
+    /// Would the page make the unit remember more than it may?
+    fn too_many(&self, commit: &Commit) -> Option<StoreError> {
+        let most = commit.dedup.most?;
+        let more = commit
+            .records
+            .iter()
+            .filter(|record| {
+                let known = self.records.get(&record.id);
+                known.is_none_or(|row| row.epoch != self.epoch)
+            })
+            .count() as u64;
+        let known = self.known;
+        let full = more > 0 && known.saturating_add(more) > most;
+        full.then_some(StoreError::TooManyRecords { known, more, most })
+    }
+
     /// Decides for each record of a page whether it is news, and remembers it.
     fn sift(&mut self, commit: &Commit, seen: &mut Seen) -> Vec<OutboxEntry> {
         let mut news = Vec::new();
         for record in &commit.records {
             let (op, row) = match self.records.get_mut(&record.id) {
                 None => {
-                    let first =
-                        Remembered::first(record.hash, record.deleted, commit.seen_at, self.epoch);
+                    let first = Remembered::first(
+                        record.hash,
+                        record.deleted,
+                        commit.seen_at,
+                        self.epoch,
+                        self.floor,
+                    );
                     self.known += 1;
                     self.records.insert(record.id.clone(), first);
                     (Remembered::first_op(record.deleted), first)
@@ -78,6 +103,9 @@ impl Unit {
                             continue;
                         }
                         Sight::News(op, row) => {
+                            if old.last_changed >= commit.dedup.walk_began {
+                                seen.doubles.push((record.id.clone(), hex(&old.hash)));
+                            }
                             self.known += u64::from(old.epoch != self.epoch);
                             *old = row;
                             (op, row)
@@ -171,6 +199,7 @@ impl Tables {
             due: None,
             epoch: 0,
             known: 0,
+            floor: 0,
             records: BTreeMap::new(),
             validators: HashMap::new(),
         };
@@ -189,6 +218,9 @@ impl Tables {
     ) -> Result<Seen, StoreError> {
         let id = commit.unit;
         let unit = self.unit_mut(id)?;
+        if let Some(refusal) = unit.too_many(&commit) {
+            return Err(refusal);
+        }
         let mut seen = Seen::default();
         let news = unit.sift(&commit, &mut seen);
         for (key, validator) in commit.validators {
@@ -260,6 +292,10 @@ impl Tables {
                 .retain(|_, validator| validator.walk == walk);
         }
         unit.state = conclusion.state;
+        self.review.set(conclusion.review);
+        for note in &conclusion.forget_notes {
+            self.notes.remove(note);
+        }
         told(&Committed {
             unit: id,
             key: &unit.key,
@@ -278,6 +314,36 @@ impl Tables {
         let unit = self.unit_mut(id)?;
         unit.epoch = unit.epoch.saturating_add(1);
         Ok(std::mem::take(&mut unit.known))
+    }
+
+    pub(super) fn forget_older(
+        &mut self,
+        id: UnitId,
+        before: Timestamp,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Swept, StoreError> {
+        let unit = self.unit_mut(id)?;
+        let mut swept = Swept::default();
+        let mut old = Vec::new();
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let rows = unit.records.range::<str, _>((from, Bound::Unbounded));
+        for (place, (id, row)) in (1..).zip(rows) {
+            if row.last_changed < before || row.epoch != unit.epoch {
+                unit.floor = unit.floor.max(row.revision);
+                swept.forgotten += u64::from(row.epoch == unit.epoch);
+                old.push(id.clone());
+            }
+            if place >= limit {
+                swept.next = Some(id.clone());
+                break;
+            }
+        }
+        for id in old {
+            unit.records.remove(&id);
+        }
+        unit.known = unit.known.saturating_sub(swept.forgotten);
+        Ok(swept)
     }
 
     pub(super) fn validator(&self, key: &ValidatorKey) -> Option<Validator> {
@@ -379,6 +445,9 @@ impl Tables {
         }
         for letter in self.letters.all_mut() {
             *letter = through_text(letter)?;
+        }
+        for entry in self.review.all_mut() {
+            *entry = through_text(entry)?;
         }
         for poll in self.polls.all_mut() {
             *poll = through_text(poll)?;

@@ -31,8 +31,9 @@ use self::work::{News, Work};
 use self::writer::{Job, Operation, Writer};
 use super::{
     BudgetKey, BudgetRow, Commit, Conclusion, DeadLetter, Durable, Fuse, Handled, LetterId,
-    OutboxBatch, OutboxSize, PollRow, PollsKept, RecordRow, Requeued, Seen, Sequence, Store,
-    StoreError, UnitId, UnitKey, UnitRow, Validator, ValidatorKey,
+    OutboxBatch, OutboxSize, PollRow, PollsKept, RecordRow, Requeued, ReviewChange, ReviewCount,
+    ReviewEntry, ReviewId, Seen, Sequence, Store, StoreError, Swept, UnitId, UnitKey, UnitRow,
+    Validator, ValidatorKey,
 };
 
 pub use self::disk::MemoryDisk;
@@ -263,6 +264,35 @@ impl Store for RedbStore {
 
     fn forget_records(&self, id: UnitId) -> Durable<u64> {
         self.job(move |work| work.forget_records(id), |job| job)
+    }
+
+    fn forget_older(
+        &self,
+        id: UnitId,
+        before: Timestamp,
+        after: Option<String>,
+        limit: usize,
+    ) -> Durable<Swept> {
+        self.job(
+            move |work| work.forget_older(id, before, after.as_deref(), limit),
+            |job| job.patient(),
+        )
+    }
+
+    fn reviews(&self, unit: Option<UnitId>, limit: usize) -> Result<Vec<ReviewEntry>, StoreError> {
+        self.shared.reviews(unit, limit)
+    }
+
+    fn review(&self, id: ReviewId) -> Result<Option<ReviewEntry>, StoreError> {
+        self.shared.review(id)
+    }
+
+    fn review_count(&self) -> Result<ReviewCount, StoreError> {
+        self.shared.review_count()
+    }
+
+    fn set_reviews(&self, changes: Vec<ReviewChange>) -> Durable<()> {
+        self.job(move |work| work.set_reviews(&changes).map(Ok), |job| job)
     }
 
     fn validator(&self, key: &ValidatorKey) -> Result<Option<Validator>, StoreError> {

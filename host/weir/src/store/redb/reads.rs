@@ -15,7 +15,8 @@ use super::unit::Head;
 use crate::store::record::{self, Remembered};
 use crate::store::{
     BudgetKey, BudgetRow, DeadLetter, LetterId, OutboxBatch, OutboxSize, PollRow, RecordRow,
-    Sequence, StoreError, UnitId, UnitKey, UnitRow, Unreadable, Validator, ValidatorKey,
+    ReviewCount, ReviewEntry, ReviewId, ReviewKind, Sequence, StoreError, UnitId, UnitKey, UnitRow,
+    Unreadable, Validator, ValidatorKey,
 };
 
 /// Units' names as the outbox needs them. A unit's name never changes, so nothing here goes stale.
@@ -369,6 +370,53 @@ impl Shared {
         })
     }
 
+    pub(super) fn reviews(
+        &self,
+        unit: Option<UnitId>,
+        limit: usize,
+    ) -> Result<Vec<ReviewEntry>, StoreError> {
+        self.read(|tx| {
+            let table = tx.open_table(tables::REVIEW)?;
+            let bounds = unit.map(tables::of_unit);
+            let range = match &bounds {
+                Some(bounds) => tables::slices(bounds),
+                None => (Bound::Unbounded, Bound::Unbounded),
+            };
+            let mut entries = Vec::new();
+            for row in table.range::<&[u8]>(range)?.take(limit) {
+                entries.push(review_entry(row?.1.value())?);
+            }
+            Ok(entries)
+        })
+    }
+
+    pub(super) fn review(&self, id: ReviewId) -> Result<Option<ReviewEntry>, StoreError> {
+        self.read(|tx| {
+            let table = tx.open_table(tables::REVIEW)?;
+            match table.get(tables::review_key(id).as_slice())? {
+                Some(row) => review_entry(row.value()).map(Some),
+                None => Ok(None),
+            }
+        })
+    }
+
+    pub(super) fn review_count(&self) -> Result<ReviewCount, StoreError> {
+        self.read(|tx| {
+            let mut count = ReviewCount::default();
+            for row in tx.open_table(tables::REVIEW)?.iter()? {
+                let (key, row) = row?;
+                let (kind, dropped, _) = tables::review_of(key.value(), row.value())?;
+                count.all += 1;
+                match kind {
+                    _ if dropped => {}
+                    ReviewKind::Record => count.records += 1,
+                    _ => count.faults += 1,
+                }
+            }
+            Ok(count)
+        })
+    }
+
     pub(super) fn note(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         self.read(|tx| {
             Ok(tx
@@ -377,6 +425,12 @@ impl Shared {
                 .map(|value| value.value().to_vec()))
         })
     }
+}
+
+fn review_entry(row: &[u8]) -> Outcome<ReviewEntry> {
+    Ok(serde_json::from_slice(
+        row.get(tables::REVIEW_HEAD..).unwrap_or_default(),
+    )?)
 }
 
 fn head(tx: &ReadTransaction, unit: UnitId) -> Outcome<Option<Head>> {

@@ -8,7 +8,7 @@ use std::ops::Bound;
 use redb::{ReadTransaction, ReadableDatabase, TableDefinition, TableError, WriteTransaction};
 
 use super::trouble::{Outcome, Trouble};
-use crate::store::{BudgetKey, UnitId, ValidatorKey, record};
+use crate::store::{BudgetKey, ReviewEntry, ReviewId, ReviewKind, UnitId, ValidatorKey, record};
 use weir_rules::model::Timestamp;
 
 type Bytes = &'static [u8];
@@ -43,6 +43,8 @@ pub(super) const POLL_ORDER: TableDefinition<'_, u64, u64> = TableDefinition::ne
 /// Credential -> its sealed state.
 pub(super) const CREDENTIALS: TableDefinition<'_, &str, Bytes> =
     TableDefinition::new("credentials");
+/// Unit, kind, number -> head, entry in JSON: what waits for a person.
+pub(super) const REVIEW: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("review");
 /// Small named values.
 pub(super) const NOTES: TableDefinition<'_, &str, Bytes> = TableDefinition::new("notes");
 
@@ -52,7 +54,7 @@ const COUNTERS_KEY: &str = "counters";
 /// One step forward. It must leave the file readable by the code of its own schema number.
 type Migration = fn(&WriteTransaction) -> Outcome<()>;
 
-const MIGRATIONS: &[Migration] = &[create_tables, add_credentials];
+const MIGRATIONS: &[Migration] = &[create_tables, add_credentials, add_review];
 
 /// The schema that this program writes.
 pub(super) fn newest_schema() -> u64 {
@@ -85,6 +87,11 @@ fn create_tables(tx: &WriteTransaction) -> Outcome<()> {
 
 fn add_credentials(tx: &WriteTransaction) -> Outcome<()> {
     tx.open_table(CREDENTIALS)?;
+    Ok(())
+}
+
+fn add_review(tx: &WriteTransaction) -> Outcome<()> {
+    tx.open_table(REVIEW)?;
     Ok(())
 }
 
@@ -223,6 +230,42 @@ pub(super) fn validator_key(key: &ValidatorKey) -> [u8; 40] {
 /// A key of [`BUDGETS`]: NUL separates, as it is in no name.
 pub(super) fn budget_key(key: &BudgetKey) -> Vec<u8> {
     [key.who.as_bytes(), b"\0", key.bucket.as_bytes()].concat()
+}
+
+/// A key of [`REVIEW`].
+pub(super) fn review_key(id: ReviewId) -> [u8; 13] {
+    let mut key = [0; 13];
+    let (unit, rest) = key.split_at_mut(8);
+    unit.copy_from_slice(&id.unit.0.to_be_bytes());
+    let (kind, number) = rest.split_at_mut(1);
+    kind.fill(id.kind.letter() as u8);
+    number.copy_from_slice(&id.number.to_be_bytes());
+    key
+}
+
+/// What stands before the JSON of a row of [`REVIEW`]: given up or not, and when it was last met.
+pub(super) fn review_head(entry: &ReviewEntry) -> [u8; REVIEW_HEAD] {
+    let mut head = [0; REVIEW_HEAD];
+    let (dropped, last) = head.split_at_mut(1);
+    dropped.fill(u8::from(entry.dropped));
+    last.copy_from_slice(&sortable(entry.last).to_be_bytes());
+    head
+}
+
+/// Bytes of a [`review_head`].
+pub(super) const REVIEW_HEAD: usize = 9;
+
+/// Kind, given up or not, and a number that grows with the time of the last sight.
+pub(super) fn review_of(key: &[u8], row: &[u8]) -> Outcome<(ReviewKind, bool, u64)> {
+    let kind = key
+        .get(8)
+        .and_then(|letter| ReviewKind::of_letter(char::from(*letter)));
+    match (kind, row.split_first_chunk::<REVIEW_HEAD>()) {
+        (Some(kind), Some(([dropped, last @ ..], _))) => {
+            Ok((kind, *dropped == 1, u64::from_be_bytes(*last)))
+        }
+        _ => Err(Trouble::Row("an entry for review does not read".into())),
+    }
 }
 
 /// A key of [`DEAD`].

@@ -18,7 +18,14 @@ pub(super) struct Head {
     pub(super) epoch: u32,
     /// Records of this epoch, deleted ones included.
     pub(super) records: u64,
+    /// The highest revision that was forgotten: records that come anew begin above it.
+    pub(super) floor: u32,
 }
+
+/// The first byte of a row: the unit is due.
+const DUE: u8 = 1;
+/// The first byte of a row: a floor follows the head.
+const FLOOR: u8 = 2;
 
 impl Head {
     /// The whole row.
@@ -38,11 +45,15 @@ impl Head {
     }
 
     fn write(&self, row: &mut Vec<u8>) {
-        row.push(u8::from(self.due.is_some()));
+        let due = if self.due.is_some() { DUE } else { 0 };
+        row.push(due | if self.floor > 0 { FLOOR } else { 0 });
         row.extend_from_slice(&self.due.unwrap_or_default().to_be_bytes());
         row.extend_from_slice(&self.polls.to_be_bytes());
         row.extend_from_slice(&self.epoch.to_be_bytes());
         row.extend_from_slice(&self.records.to_be_bytes());
+        if self.floor > 0 {
+            row.extend_from_slice(&self.floor.to_be_bytes());
+        }
     }
 
     /// The head of a row, and the JSON behind it.
@@ -51,16 +62,21 @@ impl Head {
     }
 
     fn try_split(row: &[u8]) -> Option<(Self, &[u8])> {
-        let (has_due, row) = row.split_first_chunk::<1>()?;
+        let ([flags], row) = row.split_first_chunk::<1>()?;
         let (due, row) = row.split_first_chunk()?;
         let (polls, row) = row.split_first_chunk()?;
         let (epoch, row) = row.split_first_chunk()?;
-        let (records, state) = row.split_first_chunk()?;
+        let (records, row) = row.split_first_chunk()?;
+        let (floor, state) = match flags & FLOOR {
+            0 => (&[0; 4], row),
+            _ => row.split_first_chunk()?,
+        };
         let head = Head {
-            due: (*has_due == [1]).then(|| Timestamp::from_be_bytes(*due)),
+            due: (flags & DUE != 0).then(|| Timestamp::from_be_bytes(*due)),
             polls: u32::from_be_bytes(*polls),
             epoch: u32::from_be_bytes(*epoch),
             records: u64::from_be_bytes(*records),
+            floor: u32::from_be_bytes(*floor),
         };
         Some((head, state))
     }

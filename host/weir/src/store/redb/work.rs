@@ -6,15 +6,16 @@
 mod letters;
 mod outbox;
 mod polls;
+mod records;
+mod review;
 
 use redb::{ReadableTable as _, Table, WriteTransaction};
 use weir_rules::unit::UnitState;
 
-use super::chunk;
 use super::tables::{self, Counters, OUTBOX, RECORDS};
 use super::trouble::{Outcome, Trouble};
 use super::unit::Head;
-use crate::store::record::{self, Remembered, Sight};
+use crate::store::record;
 use crate::store::{
     Commit, Conclusion, PollsKept, Seen, Sequence, StoreError, UnitId, UnitKey, UnitRow, Validator,
     ValidatorKey,
@@ -130,6 +131,11 @@ impl<'tx> Work<'tx> {
             return Ok(Err(StoreError::UnknownUnit { unit: commit.unit }));
         };
         let mut seen = Seen::default();
+        if let Some(most) = commit.dedup.most
+            && let Some(refusal) = self.too_many(&commit, &head, most)?
+        {
+            return Ok(Err(refusal));
+        }
         let news = self.sift(&commit, &mut head, &mut seen)?;
         self.put_in_outbox(&commit, &news)?;
         for (key, validator) in &commit.validators {
@@ -149,69 +155,6 @@ impl<'tx> Work<'tx> {
         Ok(Ok(seen))
     }
 
-    /// Decides for each record of a page whether it is news, and remembers it.
-    fn sift<'c>(
-        &mut self,
-        commit: &'c Commit,
-        head: &mut Head,
-        seen: &mut Seen,
-    ) -> Outcome<Vec<chunk::News<'c>>> {
-        let mut news = Vec::with_capacity(commit.records.len());
-        let mut key = Vec::with_capacity(64);
-        // Where the last record was new the next one most likely is too. Then its row is written at once, which
-        // finds what was there before in the same descent of the tree.
-        let mut expect_new = head.records == 0;
-        for record in &commit.records {
-            record::key_into(&mut key, commit.unit.0, &record.id);
-            let first = Remembered::first(record.hash, record.deleted, commit.seen_at, head.epoch);
-            let before = if expect_new {
-                self.records.insert(key.as_slice(), &first.to_bytes())?
-            } else {
-                self.records.get(key.as_slice())?
-            }
-            .map(|row| Remembered::from_bytes(row.value()));
-            let (op, row) = match before {
-                None => {
-                    if !expect_new {
-                        self.records.insert(key.as_slice(), &first.to_bytes())?;
-                    }
-                    head.records += 1;
-                    (Remembered::first_op(record.deleted), first)
-                }
-                Some(old) => {
-                    match old.seen_again(record.hash, record.deleted, commit.seen_at, head.epoch) {
-                        Sight::Same => {
-                            if expect_new {
-                                self.records.insert(key.as_slice(), &old.to_bytes())?;
-                            }
-                            seen.unchanged += 1;
-                            expect_new = false;
-                            continue;
-                        }
-                        Sight::News(op, row) => {
-                            self.records.insert(key.as_slice(), &row.to_bytes())?;
-                            head.records += u64::from(old.epoch != head.epoch);
-                            (op, row)
-                        }
-                    }
-                }
-            };
-            expect_new = before.is_none();
-            seen.count(
-                op,
-                record
-                    .updated_at
-                    .map(|stamp| commit.seen_at.saturating_sub(stamp)),
-            );
-            news.push(chunk::News {
-                record,
-                op,
-                revision: u64::from(row.revision),
-            });
-        }
-        Ok(news)
-    }
-
     pub(super) fn update_unit(
         &mut self,
         unit: UnitId,
@@ -226,21 +169,6 @@ impl<'tx> Work<'tx> {
         };
         self.conclude(unit, head, change(state))?;
         Ok(Ok(()))
-    }
-
-    pub(super) fn forget_records(&mut self, unit: UnitId) -> Outcome<Result<u64, StoreError>> {
-        let (mut head, state) = {
-            let Some(row) = self.units.get(unit.0)? else {
-                return Ok(Err(StoreError::UnknownUnit { unit }));
-            };
-            let (head, state) = Head::split(row.value())?;
-            (head, serde_json::from_slice::<UnitState>(state)?)
-        };
-        self.changed = true;
-        head.epoch = head.epoch.saturating_add(1);
-        let forgotten = std::mem::take(&mut head.records);
-        self.units.insert(unit.0, head.row(&state)?.as_slice())?;
-        Ok(Ok(forgotten))
     }
 
     fn head(&self, unit: UnitId) -> Outcome<Option<Head>> {
@@ -268,6 +196,10 @@ impl<'tx> Work<'tx> {
         }
         if let Some(walk) = conclusion.keep_validators_of {
             self.keep_validators(unit, walk)?;
+        }
+        self.set_reviews(&conclusion.review)?;
+        for note in &conclusion.forget_notes {
+            self.set_note(note, None)?;
         }
         self.units
             .insert(unit.0, head.row(&conclusion.state)?.as_slice())?;

@@ -32,6 +32,8 @@ pub(super) trait Operation: Send {
     fn lease(&self) -> Option<(UnitId, Ticket)>;
     /// Does it; an error ends the transaction.
     fn apply(&mut self, work: &mut Work<'_>) -> Outcome<()>;
+    /// It was not done, and its answer is an error.
+    fn is_refused(&self) -> bool;
     /// It is not done, and this is its answer.
     fn refuse(&mut self, error: StoreError);
     /// The transaction has ended: answers.
@@ -102,6 +104,10 @@ where
             self.result = Some(run(work)?);
         }
         Ok(())
+    }
+
+    fn is_refused(&self) -> bool {
+        matches!(self.result, Some(Err(_)))
     }
 
     fn refuse(&mut self, error: StoreError) {
@@ -216,6 +222,12 @@ impl Writer {
                 {
                     Some(Err(refusal)) => operation.refuse(refusal),
                     _ => operation.apply(&mut work)?,
+                }
+                // The pages behind one that was refused must not land above the hole.
+                if operation.is_refused()
+                    && let Some((unit, ticket)) = operation.lease()
+                {
+                    self.fences.break_lease(unit, ticket);
                 }
             }
             let Some(news) = work.finish()? else {

@@ -142,6 +142,7 @@ mod tests {
             class: Class::Unknown,
             code: "418".into(),
             message: "teapot".into(),
+            given_up: false,
         };
         let ranks = [
             with(|s| s.parked = Some(parked)),
