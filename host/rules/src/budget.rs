@@ -322,6 +322,11 @@ impl Budget {
         Admit::at(after(last, gap), now)
     }
 
+    /// What is left at `now`, in the vendor's unit; none: it has not said.
+    pub fn available(&self, now: Timestamp) -> Option<f64> {
+        self.left(now)
+    }
+
     /// When `missing` more will be there.
     fn refilled_at(&self, now: Timestamp, missing: f64) -> Timestamp {
         if let Some(restores) = self.restores {

@@ -49,6 +49,15 @@ pub enum DeliveriesError {
         /// What is wrong.
         source: WebhookError,
     },
+    /// There is no stdout to write to.
+    #[error(
+        "sink {sink} writes to stdout, which is closed: records would be lost. Leave it open, or configure a sink of type \
+         \"file\""
+    )]
+    NoStdout {
+        /// The sink's name.
+        sink: String,
+    },
     /// The store does not take its name.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -104,6 +113,9 @@ impl Deliveries {
     pub async fn start(host: &Arc<Host>) -> Result<Deliveries, DeliveriesError> {
         let mut sinks = Vec::new();
         for (name, settings) in &host.config.sinks {
+            if *settings == SinkConfig::Stdout && stdout_is_closed() {
+                return Err(DeliveriesError::NoStdout { sink: name.clone() });
+            }
             sinks.push(make(host, name, settings)?);
         }
         Deliveries::start_with(host, sinks).await
@@ -220,6 +232,18 @@ pub fn writes_to_stdout(config: &Config) -> bool {
         .sinks
         .values()
         .any(|sink| *sink == SinkConfig::Stdout)
+}
+
+/// Was this process started without a stdout? In its place stands `/dev/null` then, open for reading too, which
+/// nobody who means to throw records away opens it for.
+fn stdout_is_closed() -> bool {
+    let out = std::io::stdout();
+    let (Ok(ours), Ok(null)) = (rustix::fs::fstat(&out), rustix::fs::stat("/dev/null")) else {
+        return false;
+    };
+    let both =
+        rustix::fs::fcntl_getfl(&out).is_ok_and(|flags| flags.contains(rustix::fs::OFlags::RDWR));
+    both && (ours.st_dev, ours.st_ino) == (null.st_dev, null.st_ino)
 }
 
 fn make(host: &Host, name: &str, settings: &SinkConfig) -> Result<Box<dyn Sink>, DeliveriesError> {

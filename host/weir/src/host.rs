@@ -26,7 +26,7 @@ use crate::poll::Ledger;
 use crate::random::Random;
 use crate::schedule::{self, Scheduler};
 use crate::sign_in::SignIn;
-use crate::status::{Meters, Remarks};
+use crate::status::{LastLook, Meters, Remarks};
 use crate::stop::Stop;
 use crate::store::{RedbStore, Store, StoreError, StoreOptions, UnitId, UnitKey, UnitRow};
 
@@ -60,6 +60,8 @@ pub struct Host {
     pub meters: Meters,
     /// What of vendors' answers was not understood.
     pub remarks: Remarks,
+    /// The last look at all of it.
+    pub last_look: LastLook,
     /// Told when the host is to stop.
     pub stop: Stop,
     prepared: watch::Sender<bool>,
@@ -226,6 +228,7 @@ impl Host {
             sinks: Board::default(),
             meters: Meters::default(),
             remarks: Remarks::default(),
+            last_look: LastLook::default(),
             stop,
             prepared: watch::Sender::new(false),
         }))
@@ -258,6 +261,11 @@ impl Host {
             _ = prepared.wait_for(|prepared| *prepared) => {}
             () = self.stop.stopping() => {}
         }
+    }
+
+    /// Has [`Host::prepare`] ended?
+    pub fn is_prepared(&self) -> bool {
+        *self.prepared.borrow()
     }
 
     /// As [`Host::prepare`], for one connection.

@@ -98,7 +98,7 @@ fn a_file_that_is_no_connector_is_named_and_the_rest_goes_on() {
     let status = place.weir(&["status"]);
     assert_eq!(status.exit, 3, "{status:?}");
     assert!(
-        status.out.contains("Does not load: connectors/junk.wasm"),
+        status.out.contains("does not load: connectors/junk.wasm"),
         "{status:?}"
     );
     assert_eq!(place.weir(&["sync"]).exit, 0);
@@ -132,21 +132,21 @@ fn names_that_nothing_has_come_with_those_that_there_are() {
     place.make("connectors");
     for verb in [&["sync", "shpo"][..], &["resume", "shpo"]] {
         let run = place.weir(verb);
-        assert_eq!(run.exit, 1, "{run:?}");
+        assert_eq!(run.exit, 2, "{run:?}");
         assert_eq!(
             run.err,
             "weir: no connection is named shpo in weir.toml: did you mean shop? Known here: shop\n",
         );
     }
     let run = place.weir(&["records", "shop/orders"]);
-    assert_eq!(run.exit, 1, "{run:?}");
+    assert_eq!(run.exit, 2, "{run:?}");
     assert!(
         run.err
             .contains("no unit is named shop/orders: no unit is known yet"),
         "{run:?}"
     );
     let run = place.weir(&["connectors", "githb"]);
-    assert_eq!(run.exit, 1, "{run:?}");
+    assert_eq!(run.exit, 2, "{run:?}");
     assert!(run.err.contains("no connector `githb`"), "{run:?}");
 }
 

@@ -27,7 +27,7 @@ fn a_second_host_is_refused_and_the_first_one_answers() {
     assert_eq!(place.weir(&["sync"]).exit, 0);
     assert_eq!(place.weir(&["check"]).exit, 0);
     let unknown = place.weir(&["records", "shop"]);
-    assert_eq!(unknown.exit, 1, "{unknown:?}");
+    assert_eq!(unknown.exit, 2, "{unknown:?}");
     assert!(
         unknown.err.starts_with("weir: no unit is named shop"),
         "{unknown:?}"

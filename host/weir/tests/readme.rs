@@ -39,6 +39,8 @@ fn the_table_of_keys_is_one_that_loads() {
     assert_eq!(config.host.outbox, defaults.host.outbox);
     assert_eq!(config.host.timeout, defaults.host.timeout);
     assert_eq!(config.host.max_body, defaults.host.max_body);
+    assert_eq!(config.host.poll_log, defaults.host.poll_log);
+    assert_eq!(config.alert, defaults.alert);
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn what_is_not_there_is_said_with_the_nearest_name() {
             &["resume", "acmee"],
         ] {
             let ended = place.ask(args);
-            assert_eq!(ended.code(), 1, "{args:?}: {ended:?}");
+            assert_eq!(ended.code(), 2, "{args:?}: {ended:?}");
             let (named, rest) = ended.err.split_once("acmee").unwrap();
             assert!(named.starts_with("weir: no "), "{args:?}: {ended:?}");
             assert!(rest.contains("acme"), "{args:?}: {ended:?}");

@@ -114,7 +114,8 @@ pub enum CliError {
     /// Another command holds the data directory.
     #[error(
         "another weir is at work on {} and answers no questions (a `weir sync`, or a `weir run` that is just starting \
-         or ending): try again when it has ended", .0.display()
+         or ending): try again when it has ended; with `weir run` in its place, every command works beside it",
+        .0.display()
     )]
     Busy(PathBuf),
     /// A host runs, and this verb is one.
@@ -151,6 +152,15 @@ pub enum CliError {
 }
 
 impl CliError {
+    /// 1 failed, 2 wrong use.
+    fn exit(&self) -> u8 {
+        match self {
+            CliError::Verb(failure) => failure.exit(),
+            CliError::Unreachable(Unreachable::Failed(failed)) => failed.exit,
+            _ => 1,
+        }
+    }
+
     /// Whoever reads our output has closed it; there is nobody left to tell.
     fn is_closed_pipe(&self) -> bool {
         matches!(self, CliError::Io { source, .. } if source.kind() == std::io::ErrorKind::BrokenPipe)
@@ -181,7 +191,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             output::complain(&error);
-            ExitCode::FAILURE
+            ExitCode::from(error.exit())
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `weir run`: the host, until it is told to stop.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::Args;
@@ -11,6 +12,7 @@ use crate::catalogue::{self, Changes};
 use crate::control;
 use crate::deliveries::Deliveries;
 use crate::host::{DRAIN, Host};
+use crate::status;
 use crate::stop::{self, Stop};
 
 /// `weir run`
@@ -37,6 +39,11 @@ impl Run {
         );
         let deliveries = Deliveries::start(&host).await?;
         let control = tokio::spawn(listen(host.clone()));
+        let metrics = host
+            .config
+            .host
+            .metrics
+            .map(|address| tokio::spawn(serve_metrics(host.clone(), address)));
         host.prepare(true).await?;
         if host.config.connections.is_empty() {
             tracing::warn!("no connection is configured: nothing is polled");
@@ -47,6 +54,9 @@ impl Run {
         deliveries.finish(&host, DRAIN).await;
         // It ends with the host; a panic of it is in the log.
         let _ = control.await;
+        if let Some(metrics) = metrics {
+            metrics.abort();
+        }
         tracing::info!("weir has ended");
         Ok(0)
     }
@@ -58,6 +68,15 @@ async fn listen(host: Arc<Host>) {
         tracing::error!(
             socket = %control::socket_path(&data).display(), %error,
             "the control socket does not work: polling goes on, other weir commands can't ask this one"
+        );
+    }
+}
+
+async fn serve_metrics(host: Arc<Host>, address: SocketAddr) {
+    if let Err(error) = status::listen(host, address).await {
+        tracing::error!(
+            %address, %error,
+            "no metrics are served there: polling goes on, the control socket has them too; see host.metrics"
         );
     }
 }

@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn what_is_no_zone_is_none() {
-        for name in ["Europe/Berlinn", "+2", "", "+25:00"] {
+        for name in ["Europe/Berlinn", "+2", "", "+26:00"] {
             assert!(zone(name).is_none(), "{name}");
         }
         assert!(zone("-03:30").is_some());

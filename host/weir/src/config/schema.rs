@@ -88,7 +88,16 @@ fn explain(error: &ValidationError<'_>, root: &str, schema: &Value) -> Vec<Confi
                 _ if hidden => None,
                 scalar => Some(short(&scalar.to_string())),
             };
-            let mut found = one(key, error.masked_with("the value").to_string(), example);
+            let problem = match error.kind() {
+                // The library's own text leaves out all but a few.
+                ValidationErrorKind::Enum { options } => {
+                    let options = options.as_array().map(Vec::as_slice).unwrap_or_default();
+                    let options: Vec<String> = options.iter().map(Value::to_string).collect();
+                    format!("is none of {}", options.join(", "))
+                }
+                _ => error.masked_with("the value").to_string(),
+            };
+            let mut found = one(key, problem, example);
             found.value = shown;
             vec![found]
         }
@@ -160,6 +169,7 @@ mod tests {
             "repos": { "type": "array", "items": { "type": "string" }, "minItems": 1,
                        "examples": [["acme/anvil"]] },
             "page_size": { "type": "integer", "minimum": 1, "maximum": 100 },
+            "style": { "enum": ["page", "offset", "token", "link", "keyset", "after", "none"] },
             "api_key": { "type": "string", "maxLength": 3 }
         }
     }"#;
@@ -198,6 +208,17 @@ mod tests {
         assert!(
             all.contains("connection.oss.config.page_size = 500: "),
             "{all}"
+        );
+    }
+
+    #[test]
+    fn all_words_that_are_allowed_are_told() {
+        let told = errors(r#"{"repos":["a/b"],"style":"pages"}"#);
+        assert_eq!(
+            told,
+            [
+                r#"connection.oss.config.style = "pages": is none of "page", "offset", "token", "link", "keyset", "after", "none""#
+            ]
         );
     }
 

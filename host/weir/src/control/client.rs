@@ -5,9 +5,10 @@ use std::path::Path;
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
+use tokio::time::timeout;
 
 use super::address::Address;
-use super::{Line, Reply, Request, Said};
+use super::{Failed, Line, Reply, Request, SILENCE, Said};
 
 /// Why a running host gave no reply.
 #[derive(Debug, thiserror::Error)]
@@ -24,8 +25,14 @@ pub enum Unreachable {
     )]
     Foreign(#[source] serde_json::Error),
     /// It could not do it.
-    #[error("{0}")]
-    Failed(String),
+    #[error("{}", .0.text)]
+    Failed(Failed),
+    /// It says nothing.
+    #[error(
+        "the running weir has not said a word for {} s: its process may be stopped or hang (`kill -CONT` wakes one that \
+         is stopped); its log says more", SILENCE.as_secs()
+    )]
+    Silent,
 }
 
 /// Asks the host that runs on this data directory. `progress` gets what it says meanwhile.
@@ -38,6 +45,7 @@ pub async fn ask(
     mut progress: impl FnMut(Said),
 ) -> Result<Reply, Unreachable> {
     let stream = match connect(data).await {
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => return Err(Unreachable::Silent),
         Ok(stream) => stream,
         // A socket file without a listener is what a killed host leaves behind. What is no directory holds no socket, and
         // none can be made at a path that is too long.
@@ -59,11 +67,17 @@ pub async fn ask(
     line.push(b'\n');
     write.write_all(&line).await.map_err(Unreachable::Broken)?;
     let mut lines = BufReader::new(read).lines();
-    while let Some(line) = lines.next_line().await.map_err(Unreachable::Broken)? {
+    loop {
+        let heard = timeout(SILENCE, lines.next_line()).await;
+        let heard = heard.map_err(|_| Unreachable::Silent)?;
+        let Some(line) = heard.map_err(Unreachable::Broken)? else {
+            break;
+        };
         match serde_json::from_str(&line).map_err(Unreachable::Foreign)? {
+            Line::Alive => {}
             Line::Said(said) => progress(said),
             Line::Reply(reply) => return Ok(reply),
-            Line::Failed(text) => return Err(Unreachable::Failed(text)),
+            Line::Failed(failed) => return Err(Unreachable::Failed(failed)),
         }
     }
     Err(Unreachable::Broken(io::ErrorKind::UnexpectedEof.into()))
@@ -76,5 +90,8 @@ pub async fn is_served(data: &Path) -> bool {
 
 async fn connect(data: &Path) -> io::Result<UnixStream> {
     let address = Address::of(data)?;
-    UnixStream::connect(address.path()).await
+    // A host that is stopped takes no more than a few connections.
+    timeout(SILENCE, UnixStream::connect(address.path()))
+        .await
+        .unwrap_or(Err(io::ErrorKind::TimedOut.into()))
 }

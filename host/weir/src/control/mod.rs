@@ -5,14 +5,19 @@
 //! answers its own request. Either way the answer is the same value, so what a person sees does not depend on it.
 //!
 //! On the wire: one JSON object per line. The client sends one request; the host sends any number of
-//! `{"said": {...}}` lines and then one `{"reply": {...}}` or `{"failed": "..."}`. A client that leaves takes its
-//! request back: nothing more is begun for it. The socket is readable and writable by its owner alone.
+//! `{"said": {...}}` lines and then one `{"reply": {...}}` or `{"failed": {...}}`. While it is at work it sends `"alive"`
+//! every [`ALIVE`], so that a client knows a host that is stopped or stuck from one that takes long: after [`SILENCE`]
+//! without a word the client gives up. A client that leaves takes its request back: nothing more is begun for it. The
+//! socket is readable and writable by its owner alone.
+//!
+//! Whoever speaks HTTP there is answered too: [`status::serve_client`](crate::status::serve_client) has what.
 
 mod address;
 mod client;
 mod server;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use weir_rules::model::{Class, Timestamp};
@@ -138,10 +143,25 @@ pub enum Said {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Line {
+    Alive,
     Said(Said),
     Reply(Reply),
-    Failed(String),
+    Failed(Failed),
 }
+
+/// A request that got no answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    /// Why, for a person.
+    pub text: String,
+    /// The exit code that this calls for: 1 failed, 2 wrong use.
+    pub exit: u8,
+}
+
+/// How often a host that is at work on a request says so.
+const ALIVE: Duration = Duration::from_secs(2);
+/// How long a client waits for a word.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// Where the socket of a host with this data directory is.
 pub fn socket_path(data: &Path) -> PathBuf {

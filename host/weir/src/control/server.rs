@@ -10,9 +10,10 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 
 use super::address::Address;
-use super::{Line, Request, Said};
+use super::{ALIVE, Failed, Line, Request, SILENCE, Said};
 use crate::host::Host;
 use crate::verbs::Caller;
 
@@ -58,17 +59,24 @@ pub async fn serve(host: Arc<Host>, data: &Path) -> io::Result<()> {
 }
 
 async fn converse(host: Arc<Host>, stream: UnixStream) -> io::Result<()> {
-    let (read, mut write) = stream.into_split();
+    let mut stream = BufReader::new(stream);
+    // A client that says nothing has no business here.
+    let first = timeout(SILENCE, stream.fill_buf()).await??.first().copied();
+    if first.is_some_and(|byte| byte != b'{') {
+        crate::status::serve_client(host, stream).await;
+        return Ok(());
+    }
+    let (read, mut write) = tokio::io::split(stream);
     let mut read = BufReader::new(read.take(LONGEST_REQUEST));
     let mut text = String::new();
-    read.read_line(&mut text).await?;
+    timeout(SILENCE, read.read_line(&mut text)).await??;
     let request: Request = match serde_json::from_str(&text) {
         Ok(request) => request,
         Err(error) => {
-            let failed = Line::Failed(format!(
+            let text = format!(
                 "the running weir does not know this request ({error}): are both of one version?"
-            ));
-            return send(&mut write, &failed).await;
+            );
+            return send(&mut write, &Line::Failed(Failed { text, exit: 1 })).await;
         }
     };
     let (progress, mut said) = mpsc::channel::<Said>(16);
@@ -78,11 +86,13 @@ async fn converse(host: Arc<Host>, stream: UnixStream) -> io::Result<()> {
     };
     let mut answer = JoinSet::new();
     answer.spawn(async move { crate::verbs::answer(&host, request, caller).await });
+    let mut alive = tokio::time::interval(ALIVE);
     let outcome = loop {
         tokio::select! {
             biased;
             Some(said) = said.recv() => send(&mut write, &Line::Said(said)).await?,
             Some(outcome) = answer.join_next() => break outcome,
+            _ = alive.tick() => send(&mut write, &Line::Alive).await?,
             // Nothing more is due from the client, so an end of its side means that it has left. Dropping the
             // answer takes the request back.
             _ = read.read_line(&mut text) => return Err(io::ErrorKind::ConnectionAborted.into()),
@@ -90,8 +100,14 @@ async fn converse(host: Arc<Host>, stream: UnixStream) -> io::Result<()> {
     };
     let line = match outcome {
         Ok(Ok(reply)) => Line::Reply(reply),
-        Ok(Err(failure)) => Line::Failed(failure.to_string()),
-        Err(_) => Line::Failed("answering failed; the log of the running weir has more".to_owned()),
+        Ok(Err(failure)) => Line::Failed(Failed {
+            text: failure.to_string(),
+            exit: failure.exit(),
+        }),
+        Err(_) => Line::Failed(Failed {
+            text: "answering failed; the log of the running weir has more".to_owned(),
+            exit: 1,
+        }),
     };
     send(&mut write, &line).await
 }

@@ -120,6 +120,12 @@ impl Scheduler {
         }
     }
 
+    /// What the store fails with, while it does.
+    pub fn store_trouble(&self) -> Option<String> {
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        trouble.as_ref().map(|trouble| trouble.error.clone())
+    }
+
     /// The store has taken something.
     pub(crate) fn store_works(&self) {
         let mut trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);

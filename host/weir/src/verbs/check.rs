@@ -68,7 +68,8 @@ impl Checks {
 pub fn broken_config(errors: &ConfigErrors) -> Reply {
     let mut checks = Checks::default();
     for error in &errors.0 {
-        checks.add("weir.toml", Verdict::Failed, error.to_string());
+        let file = error.file.display().to_string();
+        checks.add(file, Verdict::Failed, error.to_string());
     }
     checks.reply()
 }

@@ -13,7 +13,7 @@ mod resume;
 mod select;
 mod status;
 mod sync;
-mod text;
+pub(crate) mod text;
 
 use std::sync::Arc;
 
@@ -46,6 +46,16 @@ pub enum Failure {
     Unknown(String),
 }
 
+impl Failure {
+    /// The exit code that it calls for: naming what is not there is wrong use.
+    pub fn exit(&self) -> u8 {
+        match self {
+            Failure::Store(_) => 1,
+            Failure::Unknown(_) => 2,
+        }
+    }
+}
+
 /// Answers a request.
 ///
 /// # Errors
@@ -62,7 +72,13 @@ pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Resul
         host.prepared().await;
     }
     match request {
-        Request::Status { all } => status::answer(host, all, &caller),
+        Request::Status { all } => {
+            // It reads every unit, of which there may be 100,000: not on a thread that polls.
+            let host = host.clone();
+            tokio::task::spawn_blocking(move || status::answer(&host, all, &caller))
+                .await
+                .unwrap_or(Err(StoreError::Closed.into()))
+        }
         Request::Sync { unit, full, wait } => {
             sync::answer(host, unit.as_deref(), full, wait, &caller).await
         }

@@ -3,7 +3,7 @@
 use weir_rules::model::Timestamp;
 
 /// `2031-03-04 10:00:00Z`
-pub(super) fn moment(at: Timestamp) -> String {
+pub(crate) fn moment(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at).map_or_else(
         |_| at.to_string(),
         |at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string(),
@@ -11,7 +11,7 @@ pub(super) fn moment(at: Timestamp) -> String {
 }
 
 /// `3 s`, `12 min`, `5 h`, `2 d`, of a length in ms.
-pub(super) fn length(ms: u64) -> String {
+pub(crate) fn length(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
         1_000..120_000 => format!("{} s", ms / 1_000),
@@ -22,7 +22,7 @@ pub(super) fn length(ms: u64) -> String {
 }
 
 /// `900 bytes`, `12 KiB`, `3 MiB`.
-pub(super) fn bytes(n: u64) -> String {
+pub(crate) fn bytes(n: u64) -> String {
     match n {
         0..10_240 => format!("{n} bytes"),
         10_240..10_485_760 => format!("{} KiB", n >> 10),
@@ -31,12 +31,12 @@ pub(super) fn bytes(n: u64) -> String {
 }
 
 /// `1 record`, `2 records`.
-pub(super) fn count(n: u64, what: &str) -> String {
+pub(crate) fn count(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
 /// `in 3 s` or `3 s ago`.
-pub(super) fn from_now(at: Timestamp, now: Timestamp) -> String {
+pub(crate) fn from_now(at: Timestamp, now: Timestamp) -> String {
     if at > now {
         format!("in {}", length(at.abs_diff(now)))
     } else {
@@ -45,7 +45,7 @@ pub(super) fn from_now(at: Timestamp, now: Timestamp) -> String {
 }
 
 /// Columns as wide as they need to be, under their heads.
-pub(super) fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn table(heads: &[&str], rows: &[Vec<String>]) -> String {
     let mut widths: Vec<usize> = heads.iter().map(|head| head.chars().count()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {

@@ -2,77 +2,70 @@
 
 use std::fmt::Write as _;
 
-use super::Status;
 use super::unit::UnitStatus;
+use super::{LISTED, Status};
+use crate::status::{BudgetStatus, Snapshot};
 use crate::verbs::text::{bytes, count, from_now, length, moment, table};
 
 /// The answer as text.
 pub(in crate::verbs) fn render(status: &Status) -> String {
+    let view = &status.view;
     let mut text = String::new();
     // Writing to a string can't fail.
-    let _ = head(&mut text, status);
-    text.push_str(&connections(status));
-    let _ = totals(&mut text, status);
+    let _ = head(&mut text, view);
+    text.push_str(&connections(view));
+    let _ = totals(&mut text, view);
     text.push_str(&units(status));
-    let _ = delivery(&mut text, status);
+    let _ = recent(&mut text, view);
+    text.push_str(&budgets(view));
+    let _ = delivery(&mut text, view);
+    let _ = remarks(&mut text, view);
     text
 }
 
-fn head(text: &mut String, status: &Status) -> std::fmt::Result {
-    match status.running {
-        Some(process) => writeln!(text, "weir runs on {} (process {process}).", status.data)?,
-        None => writeln!(text, "No weir runs on {}.", status.data)?,
+fn head(text: &mut String, view: &Snapshot) -> std::fmt::Result {
+    match view.running {
+        Some(process) => writeln!(text, "weir runs on {} (process {process}).", view.data)?,
+        None => writeln!(text, "No weir runs on {}.", view.data)?,
     }
-    if status.oldest_due > 0 {
+    if view.needs.is_empty() {
+        writeln!(text, "Nothing needs a person.")?;
+    } else {
+        writeln!(text, "Needs a person:")?;
+        for need in &view.needs {
+            writeln!(text, "- {}", need.text)?;
+        }
+    }
+    if view.oldest_due > 0 {
         writeln!(
             text,
             "The oldest job has been due for {}.",
-            length(status.oldest_due)
+            length(view.oldest_due)
         )?;
-    }
-    if status.outbox_full {
-        writeln!(
-            text,
-            "Nothing is polled: the outbox is full, the sinks do not keep up."
-        )?;
-    }
-    for failing in &status.failing_files {
-        let named = failing.error.starts_with(&failing.file);
-        let file = if named {
-            String::new()
-        } else {
-            format!("{}: ", failing.file)
-        };
-        writeln!(text, "Does not load: {file}{}", failing.error)?;
     }
     Ok(())
 }
 
-fn connections(status: &Status) -> String {
-    if status.connections.is_empty() {
+fn connections(view: &Snapshot) -> String {
+    if view.connections.is_empty() {
         return "No connection is configured.\n".to_owned();
     }
-    let rows: Vec<Vec<String>> = status
+    let rows: Vec<Vec<String>> = view
         .connections
         .iter()
         .map(|connection| {
             let state = match (&connection.not_ready, &connection.needs_sign_in) {
-                (Some(why), _) => format!("not polled: {why}"),
-                (None, Some(needed)) => format!(
-                    "needs sign-in since {}: {}; then `weir resume {}`",
-                    moment(needed.since),
-                    needed.why,
-                    connection.name
-                ),
-                (None, None) if connection.paused => "paused".to_owned(),
-                (None, None) if connection.starting => "starting".to_owned(),
-                (None, None) => "ready".to_owned(),
+                (Some(_), _) => "not polled",
+                (None, Some(_)) => "needs sign-in",
+                (None, None) if connection.paused => "paused",
+                (None, None) if connection.starting => "starting",
+                (None, None) => "ready",
             };
             vec![
                 connection.name.clone(),
                 connection.connector.clone(),
                 connection.units.to_string(),
-                state,
+                state.to_owned(),
             ]
         })
         .collect();
@@ -82,8 +75,8 @@ fn connections(status: &Status) -> String {
     )
 }
 
-fn totals(text: &mut String, status: &Status) -> std::fmt::Result {
-    let totals = &status.totals;
+fn totals(text: &mut String, view: &Snapshot) -> std::fmt::Result {
+    let totals = &view.totals;
     let numbers = [
         (totals.polling, "polling"),
         (totals.waiting, "waiting for a vendor"),
@@ -94,43 +87,153 @@ fn totals(text: &mut String, status: &Status) -> std::fmt::Result {
             totals.pinned,
             "held at the longest interval by a slow vendor",
         ),
+        (totals.unkept, "later than promised"),
     ];
     write!(text, "\n{}", count(totals.units, "unit"))?;
     for (number, what) in numbers.into_iter().filter(|(number, _)| *number > 0) {
         write!(text, ", {number} {what}")?;
     }
     text.push('\n');
-    if !totals.faults.is_empty() {
-        let faults: Vec<String> = totals
-            .faults
-            .iter()
-            .map(|(class, times)| format!("{} {times}", class.name()))
-            .collect();
-        writeln!(
-            text,
-            "faults since each unit last went well: {}",
-            faults.join(", ")
-        )?;
-    }
-    if totals.unknown > 0 {
-        writeln!(
-            text,
-            "{} parked with a code that nobody has mapped",
-            totals.unknown
-        )?;
-    }
-    if totals.gaps > 0 {
-        write!(text, "{}", count(totals.gaps, "gap"))?;
-        if let Some(until) = totals.oldest_gap {
-            write!(text, ", the oldest up to {}", moment(until))?;
-        }
-        text.push('\n');
-    }
     if totals.retired > 0 {
         writeln!(
             text,
             "{} more no longer configured; what is stored of them stays",
             count(totals.retired, "unit")
+        )?;
+    }
+    Ok(())
+}
+
+/// The last day: what came, and what was in the way.
+fn recent(text: &mut String, view: &Snapshot) -> std::fmt::Result {
+    let recent = &view.recent;
+    let polls: u64 = recent.polls.values().sum();
+    if polls == 0 {
+        return Ok(());
+    }
+    let outcomes: Vec<String> = recent
+        .polls
+        .iter()
+        .map(|(outcome, times)| format!("{times} {outcome}"))
+        .collect();
+    writeln!(
+        text,
+        "\nSince {}: {} ({}); {}, {} of them not modified; records: {} new, {} changed, {} deleted",
+        moment(recent.since),
+        count(polls, "poll"),
+        outcomes.join(", "),
+        count(recent.calls, "call"),
+        recent.not_modified,
+        recent.new,
+        recent.changed,
+        recent.deleted
+    )?;
+    if recent.trouble.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<Vec<String>> = recent
+        .trouble
+        .iter()
+        .take(LISTED)
+        .map(|trouble| {
+            let what = match trouble.class {
+                Some(class) => class.name(),
+                None if trouble.outcome == "waiting" => "held back",
+                None => trouble.outcome.as_str(),
+            };
+            vec![
+                trouble.connection.clone(),
+                what.to_owned(),
+                trouble.outcome.clone(),
+                trouble.times.to_string(),
+                moment(trouble.first),
+                moment(trouble.last),
+                trouble.message.clone(),
+            ]
+        })
+        .collect();
+    text.push_str(&table(
+        &[
+            "connection",
+            "trouble",
+            "polls",
+            "times",
+            "first",
+            "last",
+            "said last",
+        ],
+        &rows,
+    ));
+    let left_out = recent.trouble.len().saturating_sub(LISTED);
+    if left_out > 0 {
+        writeln!(text, "and {left_out} more: --json")?;
+    }
+    Ok(())
+}
+
+/// The vendors' limits that hold calls back, or soon will.
+fn budgets(view: &Snapshot) -> String {
+    let rows: Vec<Vec<String>> = view
+        .budgets
+        .iter()
+        .filter(|budget| is_tight(budget))
+        .map(|budget| {
+            let left = match (budget.remaining, budget.limit, budget.used_percent) {
+                (Some(left), Some(limit), _) => format!("{} of {limit}", left.floor()),
+                (Some(left), None, _) => left.floor().to_string(),
+                (None, _, Some(used)) => format!("{} % used", used.round()),
+                (None, _, None) => String::new(),
+            };
+            vec![
+                budget.connection.clone(),
+                if budget.bucket.is_empty() {
+                    "the vendor's limit".to_owned()
+                } else {
+                    budget.bucket.clone()
+                },
+                left,
+                budget.resets_at.map(moment).unwrap_or_default(),
+                budget.held_until.map(moment).unwrap_or_default(),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\n{}",
+        table(
+            &[
+                "connection",
+                "limit",
+                "left",
+                "full again",
+                "no call before"
+            ],
+            &rows
+        )
+    )
+}
+
+/// Held back by the vendor, or less than a fifth is left.
+fn is_tight(budget: &BudgetStatus) -> bool {
+    let scarce = match (budget.remaining, budget.limit) {
+        (Some(left), Some(limit)) => left * 5.0 < limit as f64,
+        (Some(left), None) => left < 1.0,
+        _ => false,
+    };
+    scarce || budget.held_until.is_some() || budget.used_percent.is_some_and(|used| used >= 80.0)
+}
+
+fn remarks(text: &mut String, view: &Snapshot) -> std::fmt::Result {
+    for remark in &view.remarks {
+        writeln!(
+            text,
+            "{}: {} (since {}, {})",
+            remark.connection,
+            remark.text,
+            moment(remark.since),
+            count(remark.times, "time")
         )?;
     }
     Ok(())
@@ -146,8 +249,8 @@ fn units(status: &Status) -> String {
         .map(|unit| {
             vec![
                 unit.unit.clone(),
-                last(unit, status.now),
-                next(unit, status.now),
+                last(unit, status.view.now),
+                next(unit, status.view.now),
                 if unit.interval > 0 {
                     length(unit.interval)
                 } else {
@@ -166,6 +269,7 @@ fn units(status: &Status) -> String {
         )
     );
     let left_out = status
+        .view
         .totals
         .units
         .saturating_sub(status.units.len() as u64);
@@ -208,10 +312,11 @@ fn remark(unit: &UnitStatus) -> String {
         (None, Some(message)) => parts.push(message.clone()),
         (None, None) => {}
     }
+    parts.extend(unit.unkept.clone());
     parts.join(", ")
 }
 
-fn delivery(text: &mut String, status: &Status) -> std::fmt::Result {
+fn delivery(text: &mut String, status: &Snapshot) -> std::fmt::Result {
     let sinks: Vec<String> = status
         .sinks
         .iter()
@@ -247,13 +352,6 @@ fn delivery(text: &mut String, status: &Status) -> std::fmt::Result {
                 failing.error
             )?;
         }
-    }
-    if status.dead_letters > 0 {
-        writeln!(
-            text,
-            "{} that a sink refused for good",
-            count(status.dead_letters, "record")
-        )?;
     }
     Ok(())
 }

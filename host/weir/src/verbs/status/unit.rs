@@ -1,42 +1,9 @@
 //! One unit, as `weir status` shows it.
 
 use serde::{Deserialize, Serialize};
-use weir_rules::miad::Miad;
 use weir_rules::model::{Class, Timestamp};
-use weir_rules::unit::UnitState;
 
 use crate::store::UnitRow;
-
-/// How much a unit needs a look: the most comes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rank {
-    /// Not polled until a person has looked at it.
-    Parked,
-    /// Records may be missing.
-    Gap,
-    /// Its last poll did not bring everything.
-    Failing,
-    /// Its vendor wants a pause.
-    Waiting,
-    /// It has never been polled to the end.
-    New,
-    /// Nothing to see.
-    Fine,
-}
-
-impl Rank {
-    pub(super) fn of(state: &UnitState) -> Rank {
-        let last = state.last.as_ref().map(|last| last.outcome.as_str());
-        match last {
-            _ if state.parked.is_some() => Rank::Parked,
-            _ if !state.gaps.is_empty() => Rank::Gap,
-            Some("failed" | "incomplete" | "truncated" | "needs-sign-in") => Rank::Failing,
-            _ if state.waiting.is_some() => Rank::Waiting,
-            _ if !state.synced => Rank::New,
-            _ => Rank::Fine,
-        }
-    }
-}
 
 /// A unit.
 #[derive(Debug, Serialize, Deserialize)]
@@ -49,6 +16,8 @@ pub(super) struct UnitStatus {
     /// When it ended.
     pub(super) ended: Option<Timestamp>,
     pub(super) message: Option<String>,
+    /// What is promised of its interval and not kept, and why.
+    pub(super) unkept: Option<String>,
     /// When it is due next; none: not until somebody asks.
     pub(super) due: Option<Timestamp>,
     /// A vendor wants a pause until then.
@@ -78,9 +47,14 @@ impl UnitStatus {
             state,
             due,
         } = unit;
-        let (outcome, ended, said) = match state.last {
-            Some(last) => (Some(last.outcome), Some(last.ended), last.message),
-            None => (None, None, None),
+        let (outcome, ended, said, unkept) = match state.last {
+            Some(last) => (
+                Some(last.outcome),
+                Some(last.ended),
+                last.message,
+                last.unkept,
+            ),
+            None => (None, None, None, None),
         };
         UnitStatus {
             unit: key.to_string(),
@@ -92,6 +66,7 @@ impl UnitStatus {
                 .as_ref()
                 .map(|waiting| waiting.why.clone())
                 .or(said),
+            unkept,
             due,
             waiting_until: state.waiting.map(|waiting| waiting.until),
             parked: state.parked.map(|parked| ParkedStatus {
@@ -104,76 +79,5 @@ impl UnitStatus {
             watermark: state.watermark,
             gaps: state.gaps.len() as u64,
         }
-    }
-}
-
-/// The vendor's slowness holds the unit at the longest interval that it can cause.
-pub(super) fn is_pinned(state: &UnitState) -> bool {
-    state.miad.interval >= Miad::default().max
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use weir_rules::unit::{Last, Parked, Waiting};
-
-    fn with(change: impl FnOnce(&mut UnitState)) -> UnitState {
-        let mut state = UnitState {
-            synced: true,
-            ..UnitState::default()
-        };
-        change(&mut state);
-        state
-    }
-
-    fn ended(outcome: &str) -> Option<Last> {
-        Some(Last {
-            ended: 5,
-            outcome: outcome.to_owned(),
-            message: None,
-            unkept: None,
-        })
-    }
-
-    #[test]
-    fn what_needs_a_look_comes_first() {
-        let parked = Parked {
-            since: 1,
-            class: Class::Unknown,
-            code: "418".into(),
-            message: "teapot".into(),
-            given_up: false,
-        };
-        let ranks = [
-            with(|s| s.parked = Some(parked)),
-            with(|s| s.last = ended("failed")),
-            with(|s| {
-                s.waiting = Some(Waiting {
-                    until: 9,
-                    why: "429".into(),
-                })
-            }),
-            with(|s| s.synced = false),
-            with(|s| s.last = ended("ok")),
-        ]
-        .map(|state| Rank::of(&state));
-        assert_eq!(
-            ranks,
-            [
-                Rank::Parked,
-                Rank::Failing,
-                Rank::Waiting,
-                Rank::New,
-                Rank::Fine
-            ]
-        );
-        assert!(ranks.is_sorted());
-    }
-
-    #[test]
-    fn a_unit_is_pinned_at_the_ceiling_and_not_before() {
-        let at = |interval| with(|s| s.miad.interval = interval);
-        assert!(is_pinned(&at(Miad::default().max)));
-        assert!(!is_pinned(&at(Miad::default().max - 1)));
     }
 }

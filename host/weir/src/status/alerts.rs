@@ -1,0 +1,230 @@
+//! What needs a person: the signals that have passed their thresholds, each with what to do.
+
+use serde::{Deserialize, Serialize};
+
+use super::snapshot::Snapshot;
+use crate::config::Alert;
+use crate::verbs::text::{count, length, moment};
+
+/// Every signal that can alert. The first seven are those that retries would hide.
+pub const SIGNALS: [&str; 14] = [
+    "retries",
+    "oldest-due",
+    "sign-in",
+    "given-up",
+    "unknown",
+    "pinned",
+    "gaps",
+    "not-ready",
+    "connector-file",
+    "long-wait",
+    "sink",
+    "outbox",
+    "dead-letters",
+    "store",
+];
+
+/// How long a sink may have taken nothing before that needs a person, in ms.
+const SINK_GRACE: u64 = 60_000;
+
+/// Something that needs a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Need {
+    /// One of the [`SIGNALS`].
+    pub signal: String,
+    /// What it is, and what to do.
+    pub text: String,
+}
+
+/// What needs a person, the most urgent first.
+pub(super) fn needs(limits: &Alert, view: &Snapshot) -> Vec<Need> {
+    let mut needs = Vec::new();
+    let mut need = |signal: &str, text: String| {
+        needs.push(Need {
+            signal: signal.to_owned(),
+            text,
+        });
+    };
+    let now = view.now;
+    let totals = &view.totals;
+    if let Some(error) = &view.store_fails {
+        need("store", format!("nothing can be stored: {error}"));
+    }
+    let signed_out: Vec<_> = view
+        .connections
+        .iter()
+        .filter_map(|connection| Some((connection, connection.needs_sign_in.as_ref()?)))
+        .collect();
+    if signed_out.len() as u64 >= limits.sign_in {
+        for (connection, needed) in signed_out {
+            need(
+                "sign-in",
+                format!(
+                    "{} needs a sign-in since {}: {}: renew its credential, then `weir resume {}`",
+                    connection.name,
+                    moment(needed.since),
+                    needed.why,
+                    connection.name
+                ),
+            );
+        }
+    }
+    for connection in &view.connections {
+        if let Some(why) = &connection.not_ready {
+            need(
+                "not-ready",
+                format!("{} is not polled: {why}", connection.name),
+            );
+        }
+    }
+    for failing in &view.failing_files {
+        let named = failing.error.starts_with(&failing.file);
+        let file = if named {
+            String::new()
+        } else {
+            format!("{}: ", failing.file)
+        };
+        need(
+            "connector-file",
+            format!("does not load: {file}{}", failing.error),
+        );
+    }
+    if totals.unknown >= limits.unknown {
+        let some = some(&view.named.unknown);
+        need(
+            "unknown",
+            format!(
+                "{} parked with a code that nobody has mapped: {some}",
+                count(totals.unknown, "unit")
+            ),
+        );
+    }
+    let given_up = totals.parked.saturating_sub(totals.unknown);
+    if given_up >= limits.given_up {
+        let some = some(&view.named.given_up);
+        need(
+            "given-up",
+            format!("{} not tried again: {some}", count(given_up, "unit")),
+        );
+    }
+    let gap_age = totals
+        .oldest_gap
+        .map_or(0, |since| now.saturating_sub(since).max(0).unsigned_abs());
+    if totals.gaps >= limits.gaps || (totals.gaps > 0 && gap_age >= limits.gap_age) {
+        need(
+            "gaps",
+            format!(
+                "{} open, the oldest for {}: `weir gaps` lists what may be missing",
+                count(totals.gaps, "gap"),
+                length(gap_age)
+            ),
+        );
+    }
+    if totals.pinned >= limits.pinned {
+        let some = some(&view.named.pinned);
+        need(
+            "pinned",
+            format!(
+                "{} held at the longest interval by a slow or refusing vendor: {some}",
+                count(totals.pinned, "unit")
+            ),
+        );
+    }
+    if totals.long_waits > 0 {
+        let some = some(&view.named.long_waits);
+        need(
+            "long-wait",
+            format!(
+                "{} told by its vendor to wait for more than a day: {some}",
+                count(totals.long_waits, "unit")
+            ),
+        );
+    }
+    for retries in view.retries.iter().filter(|r| r.times >= limits.retries) {
+        need(
+            "retries",
+            format!(
+                "{} retries of connector {} within an hour, all {}",
+                retries.times,
+                retries.connector,
+                retries.class.name()
+            ),
+        );
+    }
+    sinks(&mut need, limits, view);
+    if view.running.is_some() && view.oldest_due >= limits.oldest_due {
+        need(
+            "oldest-due",
+            format!(
+                "the oldest job has been due for {}: the host does not keep up",
+                length(view.oldest_due)
+            ),
+        );
+    }
+    needs
+}
+
+fn sinks(need: &mut impl FnMut(&str, String), limits: &Alert, view: &Snapshot) {
+    let now = view.now;
+    for sink in &view.sinks {
+        let failing = sink
+            .delivery
+            .as_ref()
+            .and_then(|delivery| delivery.failing.as_ref());
+        if let Some(failing) = failing
+            && now.abs_diff(failing.since) >= SINK_GRACE
+        {
+            need(
+                "sink",
+                format!(
+                    "sink {} has taken nothing for {} ({}): {}",
+                    sink.name,
+                    length(now.abs_diff(failing.since)),
+                    count(u64::from(failing.tries), "failure"),
+                    failing.error
+                ),
+            );
+        }
+    }
+    let waits = view
+        .outbox
+        .oldest
+        .map_or(0, |oldest| now.saturating_sub(oldest).max(0).unsigned_abs());
+    if view.outbox_full {
+        need(
+            "outbox",
+            "the outbox is full: the sinks do not keep up, and polling is held back until they do (host.outbox is \
+             the bound)"
+                .to_owned(),
+        );
+    } else if view.running.is_some() && view.outbox.entries > 0 && waits >= limits.outbox_age {
+        need(
+            "outbox",
+            format!(
+                "{} for the sinks, the oldest for {}",
+                match view.outbox.entries {
+                    1 => "1 record waits".to_owned(),
+                    entries => format!("{entries} records wait"),
+                },
+                length(waits)
+            ),
+        );
+    }
+    if view.dead_letters > 0 {
+        need(
+            "dead-letters",
+            format!(
+                "{} that a sink refused for good",
+                count(view.dead_letters, "record")
+            ),
+        );
+    }
+}
+
+fn some(named: &[super::Named]) -> String {
+    let some: Vec<String> = named
+        .iter()
+        .map(|named| format!("{} ({})", named.unit, named.what))
+        .collect();
+    some.join(", ")
+}

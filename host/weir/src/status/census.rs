@@ -1,0 +1,323 @@
+//! One pass over all units: how many are in which state, and what is behind.
+//!
+//! It keeps numbers, not rows: there may be 100,000.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use weir_rules::coverage::Gap;
+use weir_rules::miad::Miad;
+use weir_rules::model::{Class, Timestamp};
+use weir_rules::unit::UnitState;
+
+use crate::connection::Stream;
+use crate::store::UnitRow;
+
+/// A wait longer than this, in ms, is worth a person's look.
+const LONG_WAIT: i64 = 86_400_000;
+/// Units that are named for one reason.
+const NAMED: usize = 5;
+
+/// How much a unit needs a look: the most comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// Not polled until a person has looked at it.
+    Parked,
+    /// Records may be missing.
+    Gap,
+    /// Its last poll did not bring everything.
+    Failing,
+    /// Its vendor wants a pause.
+    Waiting,
+    /// It has never been polled to the end.
+    New,
+    /// Nothing to see.
+    Fine,
+}
+
+impl Rank {
+    /// A unit's.
+    pub fn of(state: &UnitState) -> Rank {
+        let last = state.last.as_ref().map(|last| last.outcome.as_str());
+        match last {
+            _ if state.parked.is_some() => Rank::Parked,
+            _ if !state.gaps.is_empty() => Rank::Gap,
+            Some("failed" | "incomplete" | "truncated" | "needs-sign-in") => Rank::Failing,
+            _ if state.waiting.is_some() => Rank::Waiting,
+            _ if !state.synced => Rank::New,
+            _ => Rank::Fine,
+        }
+    }
+
+    /// The word for it in the metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Rank::Parked => "parked",
+            Rank::Gap => "gap",
+            Rank::Failing => "failing",
+            Rank::Waiting => "waiting",
+            Rank::New => "new",
+            Rank::Fine => "fine",
+        }
+    }
+}
+
+/// The units, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Totals {
+    /// All of them.
+    pub units: u64,
+    /// Polls in flight.
+    pub polling: u64,
+    /// Never polled to the end.
+    pub unsynced: u64,
+    /// Wait for a vendor.
+    pub waiting: u64,
+    /// Of them: for more than a day.
+    pub long_waits: u64,
+    /// Their last poll failed.
+    pub failing: u64,
+    /// Not polled until a person has looked.
+    pub parked: u64,
+    /// Of them: with a code that nobody has mapped.
+    pub unknown: u64,
+    /// As rarely polled as their vendor's slowness can make it.
+    pub pinned: u64,
+    /// What is promised of their interval is not kept.
+    pub unkept: u64,
+    /// Parts of streams that may hold records which never arrived.
+    pub gaps: u64,
+    /// Since when the oldest of them is known.
+    pub oldest_gap: Option<Timestamp>,
+    /// Faults since each unit last went well, by class.
+    pub faults: BTreeMap<Class, u64>,
+    /// Units that the configuration no longer has; what is stored of them stays.
+    pub retired: u64,
+}
+
+/// The units of one stream, counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StreamTotals {
+    /// By the word of their [`Rank`].
+    pub units: BTreeMap<String, u64>,
+    /// Held at the longest interval by a slow vendor.
+    pub pinned: u64,
+    /// Open gaps.
+    pub gaps: u64,
+    /// The widest overlap that is chosen for one of them, in ms.
+    pub overlap: u64,
+}
+
+/// A unit that is named for some reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// The unit.
+    pub unit: String,
+    /// What there is to say.
+    pub what: String,
+}
+
+/// What a pass over the units found.
+#[derive(Clone, Debug, Default)]
+pub struct Census {
+    /// All of them.
+    pub totals: Totals,
+    /// By connection and stream.
+    pub streams: BTreeMap<(String, String), StreamTotals>,
+    /// By connection.
+    pub connections: BTreeMap<String, u64>,
+    /// Some that ran out of retries or were refused for good, each with its last error.
+    pub given_up: Vec<Named>,
+    /// Some that were parked with a code that nobody has mapped.
+    pub unknown: Vec<Named>,
+    /// Some that wait for more than a day.
+    pub long_waits: Vec<Named>,
+    /// Some that a slow vendor holds at the longest interval.
+    pub pinned: Vec<Named>,
+}
+
+impl Census {
+    /// Counts a unit.
+    pub fn count(
+        &mut self,
+        unit: &UnitRow,
+        stream: Option<&Stream>,
+        polling: bool,
+        now: Timestamp,
+    ) -> Rank {
+        let state = &unit.state;
+        let rank = Rank::of(state);
+        let name = || unit.key.to_string();
+        let totals = &mut self.totals;
+        totals.units += 1;
+        totals.polling += u64::from(polling);
+        totals.unsynced += u64::from(!state.synced);
+        totals.failing += u64::from(rank == Rank::Failing);
+        totals.unkept += u64::from(
+            state
+                .last
+                .as_ref()
+                .is_some_and(|last| last.unkept.is_some()),
+        );
+        if let Some(waiting) = &state.waiting {
+            totals.waiting += 1;
+            if waiting.until.saturating_sub(now) > LONG_WAIT {
+                totals.long_waits += 1;
+                let until = crate::verbs::text::moment(waiting.until);
+                name_one(&mut self.long_waits, name, || {
+                    format!("until {until}: {}", waiting.why)
+                });
+            }
+        }
+        if let Some(parked) = &state.parked {
+            totals.parked += 1;
+            let what = || format!("{} {} {}", parked.class.name(), parked.code, parked.message);
+            if parked.class == Class::Unknown {
+                totals.unknown += 1;
+                name_one(&mut self.unknown, name, what);
+            } else {
+                name_one(&mut self.given_up, name, what);
+            }
+        }
+        let pinned = state.miad.is_pinned(&Miad::default());
+        if pinned {
+            totals.pinned += 1;
+            name_one(&mut self.pinned, name, || {
+                format!("polled every {} s at most", state.miad.interval / 1_000)
+            });
+        }
+        totals.gaps += state.gaps.len() as u64;
+        let oldest = state.gaps.iter().map(known_since).min();
+        totals.oldest_gap = totals.oldest_gap.into_iter().chain(oldest).min();
+        for (class, count) in &state.faults.counts {
+            *totals.faults.entry(*class).or_default() += u64::from(*count);
+        }
+
+        let key = (unit.key.connection.clone(), unit.key.stream.clone());
+        *self.connections.entry(key.0.clone()).or_default() += 1;
+        let of_stream = self.streams.entry(key).or_default();
+        *of_stream.units.entry(rank.name().to_owned()).or_default() += 1;
+        of_stream.pinned += u64::from(pinned);
+        of_stream.gaps += state.gaps.len() as u64;
+        if let Some(stream) = stream {
+            of_stream.overlap = of_stream.overlap.max(state.overlap(&stream.settings));
+        }
+        rank
+    }
+}
+
+/// Since when a gap is known.
+fn known_since(gap: &Gap) -> Timestamp {
+    gap.extent.until
+}
+
+fn name_one(named: &mut Vec<Named>, unit: impl FnOnce() -> String, what: impl FnOnce() -> String) {
+    if named.len() < NAMED {
+        named.push(Named {
+            unit: unit(),
+            what: what(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{UnitId, UnitKey};
+    use weir_rules::unit::{Last, Parked, Waiting};
+
+    fn with(change: impl FnOnce(&mut UnitState)) -> UnitState {
+        let mut state = UnitState {
+            synced: true,
+            ..UnitState::default()
+        };
+        change(&mut state);
+        state
+    }
+
+    fn ended(outcome: &str) -> Option<Last> {
+        Some(Last {
+            ended: 5,
+            outcome: outcome.to_owned(),
+            message: None,
+            unkept: None,
+        })
+    }
+
+    fn parked(class: Class) -> Option<Parked> {
+        Some(Parked {
+            since: 1,
+            class,
+            code: "418".into(),
+            message: "teapot".into(),
+            given_up: false,
+        })
+    }
+
+    fn waits(until: Timestamp) -> Option<Waiting> {
+        Some(Waiting {
+            until,
+            why: "429".into(),
+        })
+    }
+
+    #[test]
+    fn what_needs_a_look_comes_first() {
+        let ranks = [
+            with(|s| s.parked = parked(Class::Unknown)),
+            with(|s| s.last = ended("failed")),
+            with(|s| s.waiting = waits(9)),
+            with(|s| s.synced = false),
+            with(|s| s.last = ended("ok")),
+        ]
+        .map(|state| Rank::of(&state));
+        assert_eq!(
+            ranks,
+            [
+                Rank::Parked,
+                Rank::Failing,
+                Rank::Waiting,
+                Rank::New,
+                Rank::Fine
+            ]
+        );
+        assert!(ranks.is_sorted());
+    }
+
+    #[test]
+    fn every_signal_of_a_unit_is_counted_and_some_are_named() {
+        let max = Miad::default().max;
+        let states = [
+            with(|s| s.parked = parked(Class::Unknown)),
+            with(|s| s.parked = parked(Class::Permanent)),
+            with(|s| s.waiting = waits(LONG_WAIT + 1)),
+            with(|s| s.waiting = waits(LONG_WAIT)),
+            with(|s| s.miad.interval = max),
+            with(|s| s.miad.interval = max - 1),
+        ];
+        let mut census = Census::default();
+        for (n, state) in (1..).zip(states) {
+            let unit = UnitRow {
+                id: UnitId(n),
+                key: UnitKey {
+                    connection: "shop".into(),
+                    stream: "orders".into(),
+                    partition: Some(n.to_string()),
+                },
+                state,
+                due: None,
+            };
+            census.count(&unit, None, false, 0);
+        }
+        let totals = &census.totals;
+        assert_eq!((totals.units, totals.parked, totals.unknown), (6, 2, 1));
+        assert_eq!(
+            (totals.waiting, totals.long_waits, totals.pinned),
+            (2, 1, 1)
+        );
+        assert_eq!(census.given_up[0].unit, "shop/orders/2");
+        assert_eq!(census.given_up[0].what, "permanent 418 teapot");
+        assert_eq!(census.pinned[0].unit, "shop/orders/5");
+        assert_eq!(census.connections["shop"], 6);
+    }
+}

@@ -1,0 +1,139 @@
+//! What happened lately, from the log of polls: it tells of a run that is over as well as of one that goes on.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use weir_rules::model::{Class, Timestamp};
+
+use crate::store::{PollRow, Store, StoreError};
+
+/// How far back it reaches, in ms.
+const REACH: u64 = 86_400_000;
+/// Rows that are read at most; a busy host's day is cut shorter.
+const ROWS: usize = 20_000;
+/// What counts as just now, in ms.
+const HOUR: i64 = 3_600_000;
+
+/// The polls of the last day, summed up.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Recent {
+    /// From when on.
+    pub since: Timestamp,
+    /// Polls by outcome.
+    pub polls: BTreeMap<String, u64>,
+    /// HTTP requests.
+    pub calls: u64,
+    /// Of them: answered with 304.
+    pub not_modified: u64,
+    /// Records that were new.
+    pub new: u64,
+    /// Records that had changed.
+    pub changed: u64,
+    /// Records that were deleted.
+    pub deleted: u64,
+    /// What went wrong or was held back, the latest first.
+    pub trouble: Vec<Trouble>,
+}
+
+/// What one connection had trouble with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// The connection.
+    pub connection: String,
+    /// The class of the fault; none where a limit or the sinks held polls back, or the vendor's answers were not whole.
+    pub class: Option<Class>,
+    /// How the polls ended: `failed`, `waiting`, `parked`, `needs-sign-in`, `incomplete`, `truncated`.
+    pub outcome: String,
+    /// How often.
+    pub times: u64,
+    /// Of them: tried again by themselves within the last hour.
+    pub retries_in_hour: u64,
+    /// When it came first.
+    pub first: Timestamp,
+    /// When it came last.
+    pub last: Timestamp,
+    /// What was said last.
+    pub message: String,
+}
+
+impl Recent {
+    /// Reads the log back from `now`.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn read(store: &dyn Store, now: Timestamp) -> Result<Recent, StoreError> {
+        let mut recent = Recent {
+            since: now.saturating_sub_unsigned(REACH),
+            ..Recent::default()
+        };
+        let mut trouble: BTreeMap<(String, Option<Class>, String), Trouble> = BTreeMap::new();
+        let (mut rows, mut oldest) = (0, now);
+        store.each_poll(None, &mut |row| {
+            if row.ended < recent.since || rows == ROWS {
+                return false;
+            }
+            rows += 1;
+            oldest = row.ended;
+            recent.add(&row, now, &mut trouble);
+            true
+        })?;
+        if rows == ROWS {
+            recent.since = oldest;
+        }
+        recent.trouble = trouble.into_values().collect();
+        recent
+            .trouble
+            .sort_by_key(|trouble| std::cmp::Reverse(trouble.last));
+        Ok(recent)
+    }
+
+    fn add(
+        &mut self,
+        row: &PollRow,
+        now: Timestamp,
+        trouble: &mut BTreeMap<(String, Option<Class>, String), Trouble>,
+    ) {
+        *self.polls.entry(row.outcome.clone()).or_default() += row.polls;
+        self.calls += row.tally.calls;
+        self.not_modified += row.tally.not_modified;
+        self.new += row.tally.new;
+        self.changed += row.tally.changed;
+        self.deleted += row.tally.deleted;
+        if row.is_good() || row.outcome == "stopped" {
+            return;
+        }
+        let key = (row.key.connection.clone(), row.class, row.outcome.clone());
+        // Rows come newest first, so the first one has the last word.
+        let entry = trouble.entry(key).or_insert_with(|| Trouble {
+            connection: row.key.connection.clone(),
+            class: row.class,
+            outcome: row.outcome.clone(),
+            times: 0,
+            retries_in_hour: 0,
+            first: row.ended,
+            last: row.ended,
+            message: row.message.clone().unwrap_or_default(),
+        });
+        entry.times += row.polls;
+        entry.first = entry.first.min(row.ended);
+        entry.last = entry.last.max(row.ended);
+        if row.is_retried() && now.saturating_sub(row.ended) <= HOUR {
+            entry.retries_in_hour += row.polls;
+        }
+    }
+
+    /// Faults that were tried again within the last hour, by connector and class. `connector` names a connection's.
+    pub fn retries(
+        &self,
+        connector: impl Fn(&str) -> Option<String>,
+    ) -> BTreeMap<(String, Class), u64> {
+        let mut retries = BTreeMap::new();
+        for trouble in &self.trouble {
+            let connector = connector(&trouble.connection);
+            if let (Some(connector), Some(class)) = (connector, trouble.class) {
+                *retries.entry((connector, class)).or_default() += trouble.retries_in_hour;
+            }
+        }
+        retries
+    }
+}
