@@ -262,3 +262,59 @@ async fn units_do_not_start_together() {
         "a tenth of a second for each: {starts:?}"
     );
 }
+
+#[tokio::test]
+async fn of_what_is_left_a_person_gets_more_than_the_schedule_and_waits_name_the_connection() {
+    let script = Script::by(|_| {
+        nothing()
+            .header("x-ratelimit-limit", "100")
+            .header("x-ratelimit-remaining", "15")
+            .header("x-ratelimit-reset", "3600")
+    });
+    let rig = open(&config(WINDOW, "interval = \"10s\"\n"), &script).await;
+    rig.run_for(MIN.unsigned_abs()).await;
+    let held = rig.polls().pop().expect("polls");
+    assert_eq!(
+        held.outcome,
+        "waiting",
+        "what is left is spread: {:?}",
+        rig.polls()
+    );
+    assert_eq!(
+        held.message.as_deref(),
+        Some("the vendor's limit for everyone on the credential of shop has no room")
+    );
+    let due = rig.unit("shop/orders").due;
+    assert!(due > Some(NOW + 2 * MIN), "before the ceiling, not at it");
+    let asked = rig.ask("shop/orders", Reason::SyncNow).await;
+    assert_eq!(
+        asked.outcome,
+        Outcome::Ok,
+        "a person does not wait: {asked:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_a_vendor_says_of_its_limits_against_reason_is_ignored_and_said_once() {
+    let script = Script::by(|_| {
+        nothing()
+            .header("x-ratelimit-limit", "100")
+            .header("x-ratelimit-remaining", "250")
+            .header("x-ratelimit-reset", "soon")
+    });
+    let rig = open(&config(WINDOW, "interval = \"10s\"\n"), &script).await;
+    rig.run_for(MIN.unsigned_abs()).await;
+    assert!(rig.polls().iter().all(|poll| poll.outcome == "ok"));
+    let remarks = rig.host.remarks.all();
+    assert_eq!(remarks.len(), 2, "{remarks:?}");
+    assert!(
+        remarks
+            .iter()
+            .all(|remark| remark.connection == "shop" && remark.times >= 5)
+    );
+    assert!(
+        remarks
+            .iter()
+            .any(|remark| remark.text.contains("no known form of a time"))
+    );
+}

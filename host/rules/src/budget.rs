@@ -10,7 +10,9 @@
 //! | priority | keeps for those above | is spread until the reset once less is left than |
 //! | --- | --- | --- |
 //! | a person who waits | nothing | never |
+//! | the schedule, of a stream with high priority | 2 % | a quarter of the limit |
 //! | the schedule | 5 % | half of the limit |
+//! | the schedule, of a stream with low priority | 12 % | three quarters of the limit |
 //! | backfill | 20 % | all of it: it spends what is spare, evenly |
 //!
 //! Spreading means that what is left, divided by the time to the reset, sets the distance between two calls.
@@ -31,8 +33,14 @@ use crate::model::{Duration, Limit, Timestamp};
 
 /// The share of a limit below which the schedule is spread until the reset.
 const SPREAD_BELOW: f64 = 0.5;
+/// By how much that share is larger at low priority, and smaller at high.
+const SPREAD_STEP: f64 = 0.25;
 /// The share that the schedule leaves to people.
 const SCHEDULE_LEAVES: f64 = 0.05;
+/// The share that the schedule of a stream with low priority leaves to the others.
+const LOW_LEAVES: f64 = 0.12;
+/// The share that the schedule of a stream with high priority leaves to people.
+const HIGH_LEAVES: f64 = 0.02;
 /// The share that backfill leaves to everyone else.
 const BACKFILL_LEAVES: f64 = 0.2;
 /// An empty bucket that does not say when it refills is tried again after its window, or this.
@@ -56,8 +64,12 @@ const COST_WEIGHT: f64 = 0.3;
 pub enum Priority {
     /// A gap or the settle pass: spends what is spare.
     Backfill,
+    /// A unit of a stream with low priority was due.
+    Low,
     /// The unit was due.
     Schedule,
+    /// A unit of a stream with high priority was due.
+    High,
     /// Somebody waits for it.
     Person,
 }
@@ -67,7 +79,9 @@ impl Priority {
     fn leaves(self) -> f64 {
         match self {
             Priority::Backfill => BACKFILL_LEAVES,
+            Priority::Low => LOW_LEAVES,
             Priority::Schedule => SCHEDULE_LEAVES,
+            Priority::High => HIGH_LEAVES,
             Priority::Person => 0.0,
         }
     }
@@ -76,7 +90,9 @@ impl Priority {
     fn spread_below(self) -> f64 {
         match self {
             Priority::Backfill => f64::INFINITY,
+            Priority::Low => SPREAD_BELOW + SPREAD_STEP,
             Priority::Schedule => SPREAD_BELOW,
+            Priority::High => SPREAD_BELOW - SPREAD_STEP,
             Priority::Person => 0.0,
         }
     }

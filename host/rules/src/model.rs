@@ -86,6 +86,17 @@ pub struct Fault {
     pub limits: Vec<Limit>,
 }
 
+impl Fault {
+    /// Code and message for a person. A code that the message names itself is not said twice.
+    pub fn text(&self) -> String {
+        if self.message.contains(&self.code) {
+            self.message.clone()
+        } else {
+            format!("{} {}", self.code, self.message)
+        }
+    }
+}
+
 /// One of the vendor's buckets, as an answer told of it. Every part may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limit {

@@ -131,6 +131,7 @@ fn case_035_syncs_for_one_unit_join_and_it_is_never_polled_twice_at_once() {
     for sync in syncs {
         let ended = sync.end();
         assert_eq!(ended.code(), 0, "{ended:?}");
+        assert!(ended.err.contains("joining that poll"), "{ended:?}");
         let report: Value = serde_json::from_str(&ended.out).unwrap();
         assert_eq!(report["delivered"], true, "{report}");
         assert_eq!(report["units"][0]["outcome"], "ok", "{report}");

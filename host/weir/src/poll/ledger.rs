@@ -11,6 +11,7 @@ use weir_rules::model::{Limit, Reason, Scope, Timestamp};
 use weir_runtime::contract::Request;
 
 use super::run::Poll;
+use crate::config;
 use crate::connection::Connection;
 use crate::store::{BudgetKey, BudgetRow, UnitKey};
 
@@ -63,7 +64,11 @@ impl Ledger {
         let now = poll.host.clock.wall();
         let priority = match poll.job.reason {
             Reason::SyncNow | Reason::Resync => Priority::Person,
-            Reason::Schedule => Priority::Schedule,
+            Reason::Schedule => match poll.stream.priority {
+                config::Priority::Low => Priority::Low,
+                config::Priority::Normal => Priority::Schedule,
+                config::Priority::High => Priority::High,
+            },
             Reason::Backfill | Reason::Settle => Priority::Backfill,
         };
         let cost = u64::from(request.cost.max(1));

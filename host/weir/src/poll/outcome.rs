@@ -201,11 +201,11 @@ impl Poll<'_> {
             {
                 return self.host.ledger.hold(self, fault.scope, *at);
             }
-            Decision::NeedsSignIn => self.host.sign_in.need(
-                self.host,
-                &self.connection,
-                format!("{} {}", fault.code, fault.message),
-            ),
+            Decision::NeedsSignIn => {
+                self.host
+                    .sign_in
+                    .need(self.host, &self.connection, fault.text())
+            }
             _ => {}
         }
         Vec::new()
@@ -242,7 +242,7 @@ impl Cut {
         };
         let lost_before = state.faults.count(Class::PositionLost) > 0;
         state.faults = history;
-        let text = format!("{} {}", fault.code, fault.message);
+        let text = fault.text();
         let wait = |state, walk, outcome, at: Timestamp, why: String| {
             paused(state, walk, outcome, at.max(not_before), now, why)
         };

@@ -77,7 +77,7 @@ pub async fn probe(host: &Host, unit: UnitId) -> Result<Probed, StoreError> {
     let step = poll.walk.step().flatten().map(str::to_owned);
     let request = match poll.request(step.as_deref()).await {
         Ok(request) => request,
-        Err(fault) => return Ok(bad(&key, format!("{} {}", fault.code, fault.message))),
+        Err(fault) => return Ok(bad(&key, fault.text())),
     };
     if request.idempotency_header.is_some() {
         return Ok(Probed::Good {
@@ -96,7 +96,7 @@ pub async fn probe(host: &Host, unit: UnitId) -> Result<Probed, StoreError> {
         Ok(call) => call,
         Err(CallFailed::Store(error)) => return Err(error),
         Err(CallFailed::Fault(fault)) => {
-            return Ok(bad(&key, format!("{} {}", fault.code, fault.message)));
+            return Ok(bad(&key, fault.text()));
         }
         Err(CallFailed::Repeat { why, .. }) => return Ok(Probed::Waits { unit: key, why }),
     };

@@ -7,7 +7,7 @@ use crate::config::Alert;
 use crate::verbs::text::{count, length, moment};
 
 /// Every signal that can alert. The first seven are those that retries would hide.
-pub const SIGNALS: [&str; 14] = [
+pub const SIGNALS: [&str; 15] = [
     "retries",
     "oldest-due",
     "sign-in",
@@ -21,6 +21,7 @@ pub const SIGNALS: [&str; 14] = [
     "sink",
     "outbox",
     "dead-letters",
+    "set-aside",
     "store",
 ];
 
@@ -94,17 +95,20 @@ pub(super) fn needs(limits: &Alert, view: &Snapshot) -> Vec<Need> {
         need(
             "unknown",
             format!(
-                "{} parked with a code that nobody has mapped: {some}",
+                "{} parked with a code that nobody has mapped (`weir review` has the answers): {some}",
                 count(totals.unknown, "unit")
             ),
         );
     }
-    let given_up = totals.parked.saturating_sub(totals.unknown);
+    let given_up = totals.given_up;
     if given_up >= limits.given_up {
         let some = some(&view.named.given_up);
         need(
             "given-up",
-            format!("{} not tried again: {some}", count(given_up, "unit")),
+            format!(
+                "{} not tried again until you say so (`weir review`): {some}",
+                count(given_up, "unit")
+            ),
         );
     }
     let gap_age = totals
@@ -117,6 +121,15 @@ pub(super) fn needs(limits: &Alert, view: &Snapshot) -> Vec<Need> {
                 "{} open, the oldest for {}: `weir gaps` lists what may be missing",
                 count(totals.gaps, "gap"),
                 length(gap_age)
+            ),
+        );
+    }
+    if view.set_aside > 0 {
+        need(
+            "set-aside",
+            format!(
+                "{} that can't be taken set aside: `weir review` shows them",
+                count(view.set_aside, "record")
             ),
         );
     }
@@ -167,6 +180,19 @@ pub(super) fn needs(limits: &Alert, view: &Snapshot) -> Vec<Need> {
 fn sinks(need: &mut impl FnMut(&str, String), limits: &Alert, view: &Snapshot) {
     let now = view.now;
     for sink in &view.sinks {
+        if sink
+            .delivery
+            .as_ref()
+            .is_some_and(|delivery| delivery.letters_full)
+        {
+            need(
+                "sink",
+                format!(
+                    "sink {} has as many dead letters as it may have: what it refuses waits until you have looked at them",
+                    sink.name
+                ),
+            );
+        }
         let failing = sink
             .delivery
             .as_ref()
@@ -214,7 +240,7 @@ fn sinks(need: &mut impl FnMut(&str, String), limits: &Alert, view: &Snapshot) {
         need(
             "dead-letters",
             format!(
-                "{} that a sink refused for good",
+                "{} that a sink refused for good: `weir review` shows them",
                 count(view.dead_letters, "record")
             ),
         );

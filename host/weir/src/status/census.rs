@@ -81,6 +81,8 @@ pub struct Totals {
     pub parked: u64,
     /// Of them: with a code that nobody has mapped.
     pub unknown: u64,
+    /// Of them: ran out of retries, or refused for good. A person who has given a unit up is not asked again.
+    pub given_up: u64,
     /// As rarely polled as their vendor's slowness can make it.
     pub pinned: u64,
     /// What is promised of their interval is not kept.
@@ -172,10 +174,13 @@ impl Census {
         if let Some(parked) = &state.parked {
             totals.parked += 1;
             let what = || format!("{} {} {}", parked.class.name(), parked.code, parked.message);
-            if parked.class == Class::Unknown {
+            if parked.given_up {
+                // A person knows.
+            } else if parked.class == Class::Unknown {
                 totals.unknown += 1;
                 name_one(&mut self.unknown, name, what);
             } else {
+                totals.given_up += 1;
                 name_one(&mut self.given_up, name, what);
             }
         }
@@ -244,13 +249,13 @@ mod tests {
         })
     }
 
-    fn parked(class: Class) -> Option<Parked> {
+    fn parked(class: Class, given_up: bool) -> Option<Parked> {
         Some(Parked {
             since: 1,
             class,
             code: "418".into(),
             message: "teapot".into(),
-            given_up: false,
+            given_up,
         })
     }
 
@@ -264,7 +269,7 @@ mod tests {
     #[test]
     fn what_needs_a_look_comes_first() {
         let ranks = [
-            with(|s| s.parked = parked(Class::Unknown)),
+            with(|s| s.parked = parked(Class::Unknown, false)),
             with(|s| s.last = ended("failed")),
             with(|s| s.waiting = waits(9)),
             with(|s| s.synced = false),
@@ -288,8 +293,9 @@ mod tests {
     fn every_signal_of_a_unit_is_counted_and_some_are_named() {
         let max = Miad::default().max;
         let states = [
-            with(|s| s.parked = parked(Class::Unknown)),
-            with(|s| s.parked = parked(Class::Permanent)),
+            with(|s| s.parked = parked(Class::Unknown, false)),
+            with(|s| s.parked = parked(Class::Permanent, false)),
+            with(|s| s.parked = parked(Class::Permanent, true)),
             with(|s| s.waiting = waits(LONG_WAIT + 1)),
             with(|s| s.waiting = waits(LONG_WAIT)),
             with(|s| s.miad.interval = max),
@@ -310,14 +316,15 @@ mod tests {
             census.count(&unit, None, false, 0);
         }
         let totals = &census.totals;
-        assert_eq!((totals.units, totals.parked, totals.unknown), (6, 2, 1));
+        assert_eq!((totals.units, totals.parked, totals.unknown), (7, 3, 1));
+        assert_eq!(totals.given_up, 1, "a person knows of the other one");
         assert_eq!(
             (totals.waiting, totals.long_waits, totals.pinned),
             (2, 1, 1)
         );
         assert_eq!(census.given_up[0].unit, "shop/orders/2");
         assert_eq!(census.given_up[0].what, "permanent 418 teapot");
-        assert_eq!(census.pinned[0].unit, "shop/orders/5");
-        assert_eq!(census.connections["shop"], 6);
+        assert_eq!(census.pinned[0].unit, "shop/orders/6");
+        assert_eq!(census.connections["shop"], 7);
     }
 }

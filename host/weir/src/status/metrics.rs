@@ -73,12 +73,17 @@ fn signals(page: &mut Page, view: &Snapshot, counts: &Counts) {
         "weir_units_given_up",
         "Units that ran out of retries or were refused for good.",
     )
-    .count(&[], view.totals.parked.saturating_sub(view.totals.unknown));
+    .count(&[], view.totals.given_up);
     page.gauge(
         "weir_units_unknown",
         "Units that were parked with a code that nobody has mapped.",
     )
     .count(&[], view.totals.unknown);
+    page.gauge(
+        "weir_records_set_aside",
+        "Records that could not be taken and wait for a person.",
+    )
+    .count(&[], view.set_aside);
     let mut family = page.gauge(
         "weir_units_pinned",
         "Units that a slow vendor holds at the longest interval.",

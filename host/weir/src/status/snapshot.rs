@@ -47,6 +47,8 @@ pub struct Snapshot {
     pub sinks: Vec<SinkStatus>,
     /// Records that a sink refused for good.
     pub dead_letters: u64,
+    /// Records that could not be taken and wait for a person.
+    pub set_aside: u64,
     /// Connectors' files that do not load.
     pub failing_files: Vec<FailingFile>,
     /// What the store fails with.
@@ -212,6 +214,7 @@ impl Snapshot {
             outbox_full: host.scheduler.outbox_full(),
             sinks: sinks(host),
             dead_letters: host.store.dead_letters(DEAD_LETTERS)?.len() as u64,
+            set_aside: host.store.review_count()?.records,
             failing_files: failing_files(host),
             store_fails: host.scheduler.store_trouble(),
             recent,
