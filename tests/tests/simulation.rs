@@ -5,6 +5,7 @@ mod support;
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use support::{NOW, machine, parse};
@@ -17,12 +18,15 @@ use weir_rules::model::Reason;
 use weir_tests::demo::{DEMO_TOKEN, DEMO_TOKEN_VARIABLE, demo_config, demo_judge, demo_spec};
 use weir_tests::judge::Judge;
 use weir_tests::ledger::Ledger;
+use weir_tests::spec::VendorSpec;
 
 const MINUTE: u64 = 60_000;
 
 /// Writes down everything, and judges what arrived.
 #[derive(Default)]
 struct Recorder {
+    /// Only what arrives counts.
+    brief: bool,
     history: String,
     lines: Lines,
     text: Vec<u8>,
@@ -31,6 +35,9 @@ struct Recorder {
 
 impl Recorder {
     fn note(&mut self, at: Moment, event: std::fmt::Arguments<'_>) -> Verdict {
+        if self.brief {
+            return Ok(());
+        }
         writeln!(
             self.history,
             "{} {} {} {event}",
@@ -104,7 +111,16 @@ fn setup(minutes: u64) -> Setup {
 }
 
 fn simulate(setup: &Setup, happenings: &[Happening], seed: u64) -> (Finished, Recorder) {
-    let recorder = Arc::new(Mutex::new(Recorder::default()));
+    watched(setup, happenings, seed, Recorder::default())
+}
+
+fn watched(
+    setup: &Setup,
+    happenings: &[Happening],
+    seed: u64,
+    recorder: Recorder,
+) -> (Finished, Recorder) {
+    let recorder = Arc::new(Mutex::new(recorder));
     let finished = run(setup, happenings, seed, recorder.clone());
     let finished = finished.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let recorder = std::mem::take(&mut *recorder.lock().expect("nobody panicked"));
@@ -191,8 +207,41 @@ fn the_same_seed_gives_the_same_history() {
 fn nothing_is_lost_in_trouble() {
     let setup = setup(25);
     for seed in 0..4 {
-        let (finished, recorder) = simulate(&setup, &troubles(), seed);
+        let brief = Recorder {
+            brief: true,
+            ..Recorder::default()
+        };
+        let (finished, recorder) = watched(&setup, &troubles(), seed, brief);
         judged(seed, &finished, &recorder);
         assert_eq!(finished.waiting, 0);
     }
+}
+
+/// A busy and a quiet connection, as `weir simulate` has them in its example: a month, or as much of it as a build
+/// without optimisation can bear.
+#[test]
+fn a_month_of_a_busy_and_a_quiet_connection_ends_with_nothing_lost() {
+    let days: u64 = if cfg!(debug_assertions) { 1 } else { 30 };
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("vendors");
+    let read = |file: &str| std::fs::read_to_string(dir.join(file)).expect("it is there");
+    let config = read("weir.toml");
+    let (_, config) = config
+        .split_once("\n[connection.")
+        .expect("there are connections");
+    let mut setup = setup(0);
+    setup.config = parse(&format!("[connection.{config}"));
+    setup.vendors = ["shop.toml", "desk.toml"]
+        .map(|file| VendorSpec::from_toml(&read(file)).expect("a vendor"))
+        .to_vec();
+    setup.length = (days * 24 + 2) * 60 * MINUTE;
+    // What was written last is to be found, too.
+    let still = at(days * 24 * 60, What::Still);
+    let brief = Recorder {
+        brief: true,
+        ..Recorder::default()
+    };
+    let (finished, recorder) = watched(&setup, &[still], 1, brief);
+    judged(1, &finished, &recorder);
+    assert!(finished.polls > days * 1_000, "{} polls", finished.polls);
+    assert_eq!(finished.waiting, 0);
 }

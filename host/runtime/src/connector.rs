@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
-use wasmtime::component::{Component, InstancePre};
+use wasmtime::component::{
+    Component, ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower,
+};
 use wasmtime::{Engine, Store};
 
 use crate::contract::{
-    Descriptor, Fault, Page, Plugin, PluginIndices, Request, Response, Task, check_descriptor,
-    check_page, check_partitions, check_request, tame_fault,
+    Descriptor, Fault, Page, PluginIndices, Request, Response, Task, check_descriptor, check_page,
+    check_partitions, check_request, tame_fault,
 };
 use crate::error::{CallError, CallErrorKind, Function, classify};
 use crate::guest::{self, Gate, Guest};
@@ -87,7 +89,7 @@ pub struct Connector {
     descriptor: Descriptor,
     engine: Engine,
     pre: InstancePre<Guest>,
-    indices: PluginIndices,
+    exports: Exports,
     limits: Limits,
     gate: Arc<Gate>,
     counters: Counters,
@@ -122,6 +124,8 @@ impl Connector {
         guest::link_inert_wasi(&mut linker, component).map_err(wrong_types)?;
         let pre = linker.instantiate_pre(component).map_err(wrong_types)?;
         let indices = PluginIndices::new(&pre).map_err(wrong_types)?;
+        let exports = Exports::of(component, version)
+            .ok_or_else(|| wrong_types(wasmtime::Error::msg("a function is missing")))?;
         let file_name = label.file_stem().unwrap_or(label.as_os_str());
         let mut connector = Connector {
             // Until it has told its own.
@@ -131,15 +135,17 @@ impl Connector {
             descriptor: unknown(),
             engine,
             pre,
-            indices,
+            exports,
             limits,
             gate: Arc::new(Gate::new()),
             counters: Counters::default(),
         };
-        connector.check_types().map_err(|error| match error {
-            Unusable::Types(error) => wrong_types(error),
-            Unusable::Start(kind) => Refusal::Describe(kind),
-        })?;
+        connector
+            .check_types(&indices)
+            .map_err(|error| match error {
+                Unusable::Types(error) => wrong_types(error),
+                Unusable::Start(kind) => Refusal::Describe(kind),
+            })?;
         let described = connector.call_describe(None).map_err(Refusal::Describe)?;
         let descriptor = described
             .map_err(|fault| Refusal::DescribeFault(format!("{} {}", fault.code, fault.message)))?;
@@ -215,13 +221,13 @@ impl Connector {
         stream: &str,
         config: &str,
     ) -> Result<Result<Vec<String>, Fault>, CallError> {
-        let config = config.to_owned();
-        let outcome = self.call(Function::Partitions, |plugin, store| {
-            plugin
-                .weir_connector_connector()
-                .call_partitions(store, stream, &config)
-        });
-        let outcome = outcome.and_then(|result| checked(result, |names| check_partitions(names)));
+        let outcome = self.call(
+            Function::Partitions,
+            &self.exports.partitions,
+            (stream, config),
+        );
+        let outcome = outcome
+            .and_then(|result| checked(result, |names: &Vec<String>| check_partitions(names)));
         self.named(Function::Partitions, outcome)
     }
 
@@ -235,12 +241,11 @@ impl Connector {
         task: &Task,
         step: Option<&str>,
     ) -> Result<Result<Request, Fault>, CallError> {
-        let step = step.map(str::to_owned);
-        let outcome = self.call(Function::BuildRequest, |plugin, store| {
-            plugin
-                .weir_connector_connector()
-                .call_build_request(store, task, step.as_ref())
-        });
+        let outcome = self.call(
+            Function::BuildRequest,
+            &self.exports.build_request,
+            (task, step),
+        );
         let outcome = outcome.and_then(|result| checked(result, check_request));
         self.named(Function::BuildRequest, outcome)
     }
@@ -258,15 +263,11 @@ impl Connector {
         step: Option<&str>,
         response: &Response,
     ) -> Result<Result<Page, Fault>, CallError> {
-        let step = step.map(str::to_owned);
-        let outcome = self.call(Function::ReadResponse, |plugin, store| {
-            plugin.weir_connector_connector().call_read_response(
-                store,
-                task,
-                step.as_ref(),
-                response,
-            )
-        });
+        let outcome = self.call(
+            Function::ReadResponse,
+            &self.exports.read_response,
+            (task, step, response),
+        );
         let outcome = outcome.and_then(|result| checked(result, |page| check_page(page, response)));
         self.named(Function::ReadResponse, outcome)
     }
@@ -275,27 +276,30 @@ impl Connector {
         &self,
         config: Option<&str>,
     ) -> Result<Result<Descriptor, Fault>, CallErrorKind> {
-        let config = config.map(str::to_owned);
-        self.call(Function::Describe, |plugin, store| {
-            plugin
-                .weir_connector_connector()
-                .call_describe(store, config.as_ref())
-        })
+        self.call(Function::Describe, &self.exports.describe, (config,))
     }
 
-    /// One call in an instance of its own.
-    fn call<T>(
+    /// One call in an instance of its own. Only the function that is called is looked up in it.
+    fn call<T, P>(
         &self,
         function: Function,
-        run: impl FnOnce(&Plugin, &mut Store<Guest>) -> wasmtime::Result<Result<T, Fault>>,
-    ) -> Result<Result<T, Fault>, CallErrorKind> {
+        export: &ComponentExportIndex,
+        params: P,
+    ) -> Result<Result<T, Fault>, CallErrorKind>
+    where
+        P: ComponentNamedList + Lower,
+        T: Lift + 'static,
+    {
         let began = Instant::now();
         let mut store = self.store(function);
         let outcome = self
             .pre
             .instantiate(&mut store)
-            .and_then(|instance| self.indices.load(&mut store, &instance))
-            .and_then(|plugin| run(&plugin, &mut store));
+            .and_then(|instance| {
+                instance.get_typed_func::<P, (Result<T, Fault>,)>(&mut store, export)
+            })
+            .and_then(|function| function.call(&mut store, params))
+            .map(|(result,)| result);
         let counters = &self.counters;
         counters.calls.fetch_add(1, Ordering::Relaxed);
         let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -340,13 +344,13 @@ impl Connector {
     }
 
     /// Are the functions behind the names those of the contract?
-    fn check_types(&self) -> Result<(), Unusable> {
+    fn check_types(&self, indices: &PluginIndices) -> Result<(), Unusable> {
         let mut store = self.store(Function::Describe);
         let instance = self.pre.instantiate(&mut store).map_err(|error| {
             let said = store.data_mut().log.last_words();
             Unusable::Start(self.sort(Function::Describe, &error, said))
         })?;
-        self.indices
+        indices
             .load(&mut store, &instance)
             .map(|_| ())
             .map_err(Unusable::Types)
@@ -361,6 +365,28 @@ impl Connector {
             connector: self.name.clone(),
             function,
             kind,
+        })
+    }
+}
+
+/// Where the contract's functions are in any instance of a component.
+struct Exports {
+    describe: ComponentExportIndex,
+    partitions: ComponentExportIndex,
+    build_request: ComponentExportIndex,
+    read_response: ComponentExportIndex,
+}
+
+impl Exports {
+    fn of(component: &Component, version: &str) -> Option<Self> {
+        let interface = format!("weir:connector/connector@{version}");
+        let interface = component.get_export_index(None, interface.as_str())?;
+        let function = |name: &str| component.get_export_index(Some(&interface), name);
+        Some(Exports {
+            describe: function("describe")?,
+            partitions: function("partitions")?,
+            build_request: function("build-request")?,
+            read_response: function("read-response")?,
         })
     }
 }

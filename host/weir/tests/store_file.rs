@@ -20,7 +20,7 @@ fn open(path: &Path) -> Result<std::sync::Arc<RedbStore>, StoreError> {
 fn filled(path: &Path) {
     let store = open(path).unwrap();
     wait(store.set_sinks(vec!["a".into()])).unwrap();
-    let orders = unit(&store, "orders");
+    let orders = unit(&*store, "orders");
     for number in 0..20 {
         let records = (0..50)
             .map(|id| record(&format!("{number}-{id}"), "A"))
@@ -35,10 +35,10 @@ fn what_was_committed_is_there_after_a_restart() {
     let path = directory.path().join("deep/down/weir.redb");
     filled(&path);
     let store = open(&path).unwrap();
-    let orders = unit(&store, "orders");
+    let orders = unit(&*store, "orders");
     assert_eq!(store.record_count(orders).unwrap(), 1000);
-    assert_eq!(outbox(&store, "a").len(), 1000);
-    assert_eq!(cursor(&store, orders).as_deref(), Some("19"));
+    assert_eq!(outbox(&*store, "a").len(), 1000);
+    assert_eq!(cursor(&*store, orders).as_deref(), Some("19"));
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn what_waits_in_the_queue_is_written_before_the_store_closes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("weir.redb");
     let store = open(&path).unwrap();
-    let orders = unit(&store, "orders");
+    let orders = unit(&*store, "orders");
     let waiting: Vec<_> = (0..50)
         .map(|id| store.commit(page(orders, 1, id, vec![record(&id.to_string(), "A")])))
         .collect();
@@ -230,7 +230,7 @@ fn child() {
         return;
     };
     let store = open(&Path::new(&directory).join("weir.redb")).unwrap();
-    let orders = unit(&store, "orders");
+    let orders = unit(&*store, "orders");
     let first = store.record_count(orders).unwrap();
     for number in first.. {
         wait(store.commit(page(
@@ -283,20 +283,20 @@ fn what_was_said_to_be_durable_survives_a_kill() {
         }
         child.wait().unwrap();
         let store = open(&path).unwrap();
-        let orders = unit(&store, "orders");
+        let orders = unit(&*store, "orders");
         let records = store.record_count(orders).unwrap();
         let said = said.unwrap() + 1;
         assert!(
             records == said || records == said + 1,
             "{said} said, {records} there"
         );
-        assert_eq!(cursor(&store, orders), Some((records - 1).to_string()));
-        assert_eq!(outbox_sequences(&store), records);
+        assert_eq!(cursor(&*store, orders), Some((records - 1).to_string()));
+        assert_eq!(outbox_sequences(&*store), records);
     }
 }
 
 /// How many entries the outbox has ever had.
-fn outbox_sequences(store: &RedbStore) -> u64 {
+fn outbox_sequences(store: &dyn Store) -> u64 {
     *store.outbox_end().borrow() - 1
 }
 
@@ -320,7 +320,7 @@ fn case_145_a_first_start_that_is_killed_leaves_nothing_in_the_way() {
         child.kill().unwrap();
         child.wait().unwrap();
         let store = open(&directory.path().join("weir.redb")).unwrap();
-        let orders = unit(&store, "orders");
+        let orders = unit(&*store, "orders");
         wait(store.commit(page(orders, 1, "x", vec![record("new", "A")]))).unwrap();
         assert!(!directory.path().join("weir.redb.new").exists());
     }

@@ -44,7 +44,7 @@ fn entries_land_with_their_page_or_not_at_all() {
         ..StoreOptions::default()
     };
     let store = RedbStore::in_memory(disk, options).unwrap();
-    let unit = unit(&store, "orders");
+    let unit = unit(&*store, "orders");
     let record = id(unit, ReviewKind::Record, 7);
     wait(store.set_note("write/1/1", Some(b"key".to_vec()))).unwrap();
     let with_entry = |ticket| {
@@ -99,7 +99,7 @@ fn the_newest_answers_are_kept_and_no_record_is_pushed_out() {
 fn a_page_that_is_too_much_to_remember_is_refused_whole() {
     let store = memory();
     wait(store.set_sinks(vec!["out".into()])).unwrap();
-    let unit = unit(&store, "orders");
+    let unit = unit(&*store, "orders");
     let bounded = |ticket, records| {
         let mut commit = page(unit, ticket, "c", records);
         commit.dedup.most = Some(3);
@@ -138,16 +138,16 @@ fn what_was_forgotten_comes_back_under_a_key_of_its_own() {
     let disk = MemoryDisk::new();
     let store = RedbStore::in_memory(disk.clone(), StoreOptions::default()).unwrap();
     wait(store.set_sinks(vec!["out".into()])).unwrap();
-    let unit = unit(&store, "orders");
-    let at = |store: &RedbStore, seen_at, ticket, id: &str, content: &str| {
+    let unit = unit(&*store, "orders");
+    let at = |store: &dyn Store, seen_at, ticket, id: &str, content: &str| {
         let mut commit = page(unit, ticket, "c", vec![record(id, content)]);
         commit.seen_at = seen_at;
         wait(store.commit(commit)).unwrap();
     };
     for (seen_at, content) in [(10, "A"), (20, "B"), (30, "C")] {
-        at(&store, seen_at, 1, "old", content);
+        at(&*store, seen_at, 1, "old", content);
     }
-    at(&store, 100, 1, "young", "A");
+    at(&*store, 100, 1, "young", "A");
     // In slices: each says where it ended.
     let first = wait(store.forget_older(unit, 50, None, 1)).unwrap();
     assert_eq!(
@@ -163,9 +163,9 @@ fn what_was_forgotten_comes_back_under_a_key_of_its_own() {
     // The floor survives a restart.
     drop(store);
     let store = RedbStore::in_memory(disk, StoreOptions::default()).unwrap();
-    at(&store, 110, 2, "old", "A");
-    at(&store, 120, 2, "new", "A");
-    at(&store, 130, 2, "young", "B");
+    at(&*store, 110, 2, "old", "A");
+    at(&*store, 120, 2, "new", "A");
+    at(&*store, 130, 2, "young", "B");
     let batch = store.outbox("out", None, usize::MAX).unwrap();
     let keys: Vec<String> = batch
         .entries
@@ -183,7 +183,7 @@ fn what_was_forgotten_comes_back_under_a_key_of_its_own() {
 #[test]
 fn a_record_that_changes_twice_within_one_walk_is_told() {
     let store = memory();
-    let unit = unit(&store, "orders");
+    let unit = unit(&*store, "orders");
     let see = |seen_at, walk_began, content: &str| {
         let mut commit = page(unit, 1, "c", vec![record("7", content)]);
         commit.seen_at = seen_at;

@@ -284,6 +284,6 @@ pub fn machine() -> Machine {
 }
 
 /// Compiled connectors, shared by all tests of a run.
-pub fn cache() -> PathBuf {
+fn cache() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled")
 }

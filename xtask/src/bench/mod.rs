@@ -9,6 +9,7 @@ pub(crate) mod floors;
 mod measure;
 mod report;
 pub(crate) mod server;
+mod simulation;
 mod weir;
 
 use std::fs::{self, File};
@@ -114,6 +115,7 @@ impl<'a> Bench<'a> {
             sync_100: self.syncs(100, &mut vendor, &mut double, &first)?,
             no_news: self.no_news(&first, &mut vendor)?,
             first_request_ms: self.first_request(&first, &mut vendor)?,
+            simulated: simulation::simulate(&self.product, self.args.runs)?.into(),
         };
         Ok(report)
     }

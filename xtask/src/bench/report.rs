@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::measure::Cost;
+use super::simulation::Simulation;
 
 /// To be reached: CPU time, as a multiple of the floor with dedup.
 const CPU: f64 = 2.0;
@@ -15,6 +16,8 @@ const FLAT: f64 = 1.1;
 const NO_NEWS: (u64, f64) = (2, 150.0);
 /// From the start of the process to its first request, in ms.
 const FIRST_REQUEST_MS: f64 = 60.0;
+/// Simulated polls a second, on one core.
+const SIMULATED: f64 = 20_000.0;
 
 #[derive(Serialize)]
 pub(super) struct Report {
@@ -23,6 +26,24 @@ pub(super) struct Report {
     pub(super) no_news: NoNews,
     #[serde(serialize_with = "rounded")]
     pub(super) first_request_ms: f64,
+    pub(super) simulated: Simulated,
+}
+
+/// A simulated month.
+#[derive(Serialize)]
+pub(super) struct Simulated {
+    polls: u64,
+    #[serde(serialize_with = "rounded")]
+    polls_per_second: f64,
+}
+
+impl From<Simulation> for Simulated {
+    fn from(simulation: Simulation) -> Simulated {
+        Simulated {
+            polls: simulation.polls,
+            polls_per_second: simulation.polls_per_second,
+        }
+    }
 }
 
 /// Full syncs with one page size.
@@ -157,9 +178,16 @@ impl Report {
             mark(self.no_news.calls <= NO_NEWS.0 && self.no_news.ms <= NO_NEWS.1)
         );
         text += &format!(
-            "start to first request: {:.0} ms (to reach: {FIRST_REQUEST_MS:.0} ms){}",
+            "start to first request: {:.0} ms (to reach: {FIRST_REQUEST_MS:.0} ms){}\n",
             self.first_request_ms,
             mark(self.first_request_ms <= FIRST_REQUEST_MS)
+        );
+        let simulated = &self.simulated;
+        text += &format!(
+            "simulated month of {} polls: {:.0} polls a second (to reach: {SIMULATED:.0}){}",
+            simulated.polls,
+            simulated.polls_per_second,
+            mark(simulated.polls_per_second >= SIMULATED)
         );
         text
     }

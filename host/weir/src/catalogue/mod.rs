@@ -104,6 +104,20 @@ impl Catalogue {
         Ok(catalogue)
     }
 
+    /// One file alone, whatever stands beside it; why it did not load is in [`Catalogue::files`].
+    pub fn of(file: &Path, runtime: Arc<Runtime>) -> Catalogue {
+        let catalogue = Catalogue {
+            dir: file.parent().unwrap_or(file).to_owned(),
+            runtime,
+            loaded: ArcSwap::default(),
+            marks: Mutex::default(),
+        };
+        let read = catalogue.read(file, None);
+        let loaded = Loaded::of(BTreeMap::from([(file.to_owned(), read)]));
+        catalogue.loaded.store(Arc::new(loaded));
+        catalogue
+    }
+
     /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir

@@ -44,6 +44,11 @@ impl Level {
         )
     }
 
+    /// Nothing.
+    pub fn off() -> Level {
+        Level(Targets::new().with_default(LevelFilter::OFF))
+    }
+
     /// Warnings, and nothing at all from these parts.
     pub fn warnings_except(parts: &[&str]) -> Level {
         let mut targets = Targets::new().with_default(LevelFilter::WARN);
@@ -62,7 +67,7 @@ impl Level {
             return Ok(Level::plain(level));
         }
         if text.eq_ignore_ascii_case("off") {
-            return Ok(Level(Targets::new().with_default(LevelFilter::OFF)));
+            return Ok(Level::off());
         }
         // A lone word would be taken for the name of a part.
         let lone = !text.contains('=');

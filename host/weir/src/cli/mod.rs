@@ -13,6 +13,7 @@
 //! | `sync` | `weir sync`: a host that lives as long as the sync |
 //! | `check`, `connectors` | what needs no store, or no sound configuration |
 //! | `queries` | the verbs that only ask: `status`, `records`, `polls`, `resume` |
+//! | `simulate` | `weir simulate`: no host at all, but one in a bottle |
 //! | `ask` | asks a running host, or opens one |
 //! | `setting` | the configuration, and how to begin without one |
 //! | `log`, `output` | stderr and stdout |
@@ -26,6 +27,7 @@ mod output;
 mod queries;
 mod run;
 mod setting;
+mod simulate;
 mod sync;
 
 use std::path::PathBuf;
@@ -37,6 +39,7 @@ use crate::config::ConfigErrors;
 use crate::control::Unreachable;
 use crate::deliveries::DeliveriesError;
 use crate::host::HostError;
+use crate::simulate::{MachineError, RunError};
 use crate::store::StoreError;
 use crate::verbs::Failure;
 
@@ -97,6 +100,8 @@ pub enum Verb {
     Gaps(queries::Gaps),
     /// Poll a connection again after a sign-in, and its parked units
     Resume(queries::Resume),
+    /// Run a configuration against simulated vendors, days in seconds
+    Simulate(simulate::Simulate),
 }
 
 /// Why a verb failed. Its text is for a person, one problem a line.
@@ -141,6 +146,9 @@ pub enum CliError {
         "the running weir gave an answer that this one does not understand ({0}): are both of one version?"
     )]
     Foreign(#[source] serde_json::Error),
+    /// A simulation that can't be set up.
+    #[error("{0}")]
+    Simulation(String),
     /// Output, signals, sockets.
     #[error("{what}: {source}")]
     Io {
@@ -149,6 +157,18 @@ pub enum CliError {
         /// What the system said.
         source: std::io::Error,
     },
+}
+
+impl From<MachineError> for CliError {
+    fn from(error: MachineError) -> Self {
+        CliError::Simulation(error.to_string())
+    }
+}
+
+impl From<RunError> for CliError {
+    fn from(error: RunError) -> Self {
+        CliError::Simulation(error.to_string())
+    }
 }
 
 impl CliError {
@@ -184,6 +204,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Verb::Records(records) => queries::run(&common, records.into()).await,
         Verb::Polls(polls) => queries::run(&common, polls.into()).await,
         Verb::Gaps(gaps) => queries::run(&common, gaps.into()).await,
+        Verb::Simulate(simulate) => simulate.run(&common).await,
         Verb::Resume(resume) => queries::run(&common, resume.into()).await,
     };
     match outcome {
@@ -200,6 +221,8 @@ impl Verb {
     /// What is logged unless the user says otherwise. A verb that prints what is wrong does not log it besides.
     fn default_level(&self) -> log::Level {
         match self {
+            // What goes wrong there is meant to; what must not is the answer.
+            Verb::Simulate(_) => log::Level::off(),
             Verb::Run(_) => log::Level::plain(tracing::Level::INFO),
             Verb::Sync(_) => {
                 log::Level::warnings_except(&["weir::host", "weir::poll", "weir::sign_in"])

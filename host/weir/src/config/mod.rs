@@ -103,11 +103,6 @@ pub fn load_with(
     parse(path, &text, env)
 }
 
-/// As [`load`], with the file's text given: for configurations that no file holds.
-pub fn from_text(path: &Path, text: &str) -> Result<Config, ConfigErrors> {
-    parse(path, text, &|name| std::env::var(name).ok())
-}
-
 /// More mistakes than these are not listed: one at the top of a long file may make one of every line.
 const SYNTAX_ERRORS: usize = 20;
 

@@ -26,7 +26,6 @@
 //! | `probe` | one harmless call, for `weir check` |
 //! | `outcome` | what a fault makes of the unit |
 //! | `end` | what the end of a poll leaves |
-//! | `planted` | orders of storing that lose records, for the simulation to find |
 //! | `ledger` | the budgets of everyone, in memory |
 
 mod aside;
@@ -34,8 +33,6 @@ mod call;
 mod end;
 mod ledger;
 mod outcome;
-#[cfg(feature = "planted")]
-mod planted;
 mod prepare;
 mod probe;
 mod reviews;

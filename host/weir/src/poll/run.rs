@@ -405,8 +405,6 @@ impl<'a> Poll<'a> {
                 Ok(Some(ended)) => Some(ended),
                 Err(error) => return self.not_stored(error).await,
             };
-            #[cfg(feature = "planted")]
-            self.break_rules(&mut baggage);
             if let Some(ended) = ended {
                 break ended;
             }
@@ -638,11 +636,7 @@ impl<'a> Poll<'a> {
         Ok(())
     }
 
-    pub(super) fn commit(
-        &self,
-        baggage: Baggage,
-        conclude: crate::store::Conclude,
-    ) -> Durable<Seen> {
+    fn commit(&self, baggage: Baggage, conclude: crate::store::Conclude) -> Durable<Seen> {
         self.host.store.commit(Commit {
             unit: self.row.id,
             ticket: self.job.ticket,

@@ -33,7 +33,7 @@ const AFTER_PANIC: i64 = 60_000;
 const LEASE_SPARE: Duration = Duration::from_secs(60);
 /// How long units rest while the store fails, at least and at most: a full disk does not empty at once.
 const STORE_PAUSE: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
-/// How often the outbox is measured, and lost polls are looked for.
+/// How often the outbox is measured at most.
 const MEASURE: Duration = Duration::from_secs(1);
 
 /// The due queue, and what runs it.
@@ -150,7 +150,7 @@ pub async fn run(host: Arc<Host>) {
     let slots = Arc::new(Semaphore::new(host.config.host.concurrency));
     // Ends with this future, however that ends.
     let mut gauge = JoinSet::new();
-    gauge.spawn(measure_outbox(host.clone()));
+    gauge.spawn(self::gauge(host.clone()));
     while !host.stop.stopped() {
         start_turns(&host, &slots);
         let now = host.clock.monotonic();
@@ -243,28 +243,46 @@ pub fn on_monotonic(host: &Host, due: Timestamp) -> Duration {
         .saturating_add(Duration::from_millis(wait))
 }
 
-/// Keeps an eye on what waits for the sinks, and on polls that are lost.
-async fn measure_outbox(host: Arc<Host>) {
+/// Keeps an eye on what waits for the sinks, and on polls that are lost. A host in which nothing happens is not woken.
+async fn gauge(host: Arc<Host>) {
+    let mut end = host.store.outbox_end();
     loop {
-        if let Ok(size) = host.store.outbox_size() {
-            let full = size.bytes > host.config.host.outbox;
-            let before = host.scheduler.outbox_full.swap(full, Ordering::Relaxed);
-            if full != before {
-                if full {
-                    tracing::warn!(
-                        bytes = size.bytes,
-                        bound = host.config.host.outbox,
-                        "the sinks do not keep up: no poll is begun until they have caught up"
-                    );
-                } else {
-                    tracing::info!("the sinks have caught up: polling goes on");
-                }
-                host.scheduler.wake();
-            }
-        }
+        end.mark_unchanged();
+        measure_outbox(&host);
         give_up_lost(&host);
         host.clock.sleep(MEASURE).await;
+        if host.scheduler.outbox_full() {
+            continue;
+        }
+        let now = host.clock.monotonic();
+        let next = host.scheduler.queue().next_expiry(now);
+        tokio::select! {
+            biased;
+            _ = end.changed() => {}
+            () = host.clock.sleep(next.saturating_sub(now)) => {}
+        }
     }
+}
+
+fn measure_outbox(host: &Host) {
+    let Ok(size) = host.store.outbox_size() else {
+        return;
+    };
+    let full = size.bytes > host.config.host.outbox;
+    let before = host.scheduler.outbox_full.swap(full, Ordering::Relaxed);
+    if full == before {
+        return;
+    }
+    if full {
+        tracing::warn!(
+            bytes = size.bytes,
+            bound = host.config.host.outbox,
+            "the sinks do not keep up: no poll is begun until they have caught up"
+        );
+    } else {
+        tracing::info!("the sinks have caught up: polling goes on");
+    }
+    host.scheduler.wake();
 }
 
 /// Polls that gave no sign of life are given up.

@@ -302,7 +302,7 @@ impl Queue {
 
     /// Gives up polls that gave no sign of life: their units are due now.
     pub fn expire(&mut self, now: Duration, report: &Report) -> Vec<UnitId> {
-        let lost: Vec<(UnitId, Ticket)> = self
+        let mut lost: Vec<(UnitId, Ticket)> = self
             .running
             .iter()
             .filter_map(|unit| {
@@ -311,10 +311,20 @@ impl Queue {
                 (held_until <= ms(now)).then_some((*unit, Ticket(lease.ticket)))
             })
             .collect();
+        lost.sort_unstable_by_key(|(unit, _)| *unit);
         for (unit, ticket) in &lost {
             self.finished(*unit, *ticket, Some(now), report);
         }
         lost.into_iter().map(|(unit, _)| unit).collect()
+    }
+
+    /// When the next lease runs out without a sign of life, at the latest: a poll that begins from now on has a whole one.
+    pub fn next_expiry(&self, now: Duration) -> Duration {
+        let held = self.running.iter().filter_map(|unit| {
+            let until = self.slots.get(unit)?.lease.holder.as_ref()?.until;
+            Some(Duration::from_millis(until.max(0).unsigned_abs()))
+        });
+        held.min().unwrap_or(Duration::MAX).min(now + self.lease)
     }
 
     /// Lets units that stood aside back in line, as many as there is room for.

@@ -155,3 +155,50 @@ impl Drop for Nap {
         self.clock.lock().sleepers.remove(&self.key);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_sleeps_wakes_in_order_and_time_stands_in_between() {
+        let clock = SimClock::new(1_000);
+        let woken = Arc::new(Mutex::new(Vec::new()));
+        let mut sleepers = Vec::new();
+        for (name, ms) in [("c", 30), ("a", 10), ("b", 10), ("now", 0)] {
+            let (nap, woken) = (clock.sleep(Duration::from_millis(ms)), woken.clone());
+            sleepers.push(tokio::spawn(async move {
+                nap.await;
+                woken.lock().unwrap().push(name);
+            }));
+        }
+        tokio::task::yield_now().await;
+        assert!(woken.lock().unwrap().is_empty());
+        while let Some(next) = clock.next_wake() {
+            clock.pass_until(next);
+            for _ in 0..4 {
+                tokio::task::yield_now().await;
+            }
+        }
+        assert_eq!(*woken.lock().unwrap(), ["now", "a", "b", "c"]);
+        assert_eq!(clock.now().world, 1_030);
+    }
+
+    #[test]
+    fn a_jump_moves_the_wall_clock_alone_and_a_sleep_the_world_alone() {
+        let clock = SimClock::new(0);
+        let before = clock.now();
+        let nap = clock.sleep(Duration::from_millis(100));
+        clock.jump(-5_000);
+        assert_eq!(clock.now().wall, before.wall - 5_000);
+        assert_eq!(clock.now().monotonic, before.monotonic);
+        clock.suspend(60_000);
+        let after = clock.now();
+        assert_eq!(after.monotonic, before.monotonic, "it stood still");
+        assert_eq!(after.world, before.world + 60_000);
+        assert_eq!(after.wall, before.wall + 55_000);
+        assert_eq!(clock.next_wake(), Some(60_100), "the whole wait is left");
+        drop(nap);
+        assert_eq!(clock.next_wake(), None);
+    }
+}

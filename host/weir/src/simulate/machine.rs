@@ -23,6 +23,14 @@ pub enum MachineError {
     /// The connectors' directory.
     #[error(transparent)]
     Catalogue(#[from] CatalogueError),
+    /// The connector's file.
+    #[error("{}: {why}", .file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// Why it does not load.
+        why: String,
+    },
 }
 
 impl Machine {
@@ -36,18 +44,42 @@ impl Machine {
         cache: Option<PathBuf>,
         threads: usize,
     ) -> Result<Machine, MachineError> {
-        let runtime = Runtime::new(RuntimeConfig {
-            cache_dir: cache,
-            workers: threads,
-            inline: true,
-            limits: Limits::default(),
-        })?;
+        let runtime = runtime(cache, threads)?;
         let catalogue = Arc::new(Catalogue::open(connectors, runtime.clone())?);
         Ok(Machine { runtime, catalogue })
+    }
+
+    /// Loads one connector.
+    ///
+    /// # Errors
+    /// [`MachineError`].
+    pub fn of(file: &Path, threads: usize) -> Result<Machine, MachineError> {
+        let runtime = runtime(None, threads)?;
+        let catalogue = Catalogue::of(file, runtime.clone());
+        let failed = catalogue.files().into_iter().find_map(|file| file.error);
+        if let Some(why) = failed {
+            return Err(MachineError::File {
+                file: file.to_owned(),
+                why,
+            });
+        }
+        Ok(Machine {
+            runtime,
+            catalogue: Arc::new(catalogue),
+        })
     }
 
     /// The connectors.
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }
+}
+
+fn runtime(cache: Option<PathBuf>, threads: usize) -> Result<Arc<Runtime>, RuntimeError> {
+    Runtime::new(RuntimeConfig {
+        cache_dir: cache,
+        workers: threads,
+        inline: true,
+        limits: Limits::default(),
+    })
 }

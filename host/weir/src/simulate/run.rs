@@ -118,6 +118,8 @@ pub(super) struct Life {
     /// Nothing can run.
     idle: AtomicBool,
     root: Mutex<Option<Waker>>,
+    /// Why the setup can't be run.
+    trouble: Mutex<Option<String>>,
 }
 
 impl Life {
@@ -128,6 +130,10 @@ impl Life {
 
     fn end(&self) {
         self.over.store(true, Ordering::Relaxed);
+    }
+
+    fn cannot(&self, why: String) {
+        *lock(&self.trouble) = Some(why);
     }
 
     /// The runtime has run out of tasks.
@@ -228,6 +234,9 @@ impl Run<'_> {
             boot.life.idle().await;
             if let Some(violation) = self.stage.violation() {
                 return Err(violation.into());
+            }
+            if let Some(why) = lock(&boot.life.trouble).take() {
+                return Err(RunError::Setup(why));
             }
             if boot.life.is_over() {
                 let how = if boot.life.stopped.load(Ordering::Relaxed) {
@@ -374,6 +383,12 @@ impl Run<'_> {
 async fn serve(host: Arc<Host>, sinks: Vec<Box<dyn Sink>>, life: Arc<Life>) {
     let deliveries = Deliveries::start_with(&host, sinks).await;
     if host.prepare(true).await.is_ok() {
+        for (name, state) in host.connections.all() {
+            if let Err(why) = state {
+                life.cannot(format!("connection {name}: {why}"));
+                return;
+            }
+        }
         host.run().await;
     }
     if let Ok(deliveries) = deliveries {

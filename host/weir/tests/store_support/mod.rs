@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use weir::store::{
-    Commit, Conclusion, Dedup, Durable, MemoryDisk, Op, OutboxEntry, PollRow, PreparedRecord,
-    RecordData, RedbStore, Store, StoreError, StoreOptions, Ticket, UnitId, UnitKey,
+    Commit, Conclusion, Dedup, Durable, Fuse, MemoryDisk, MemoryFile, MemoryOptions, MemoryStore,
+    Op, OutboxEntry, PollRow, PollsKept, PreparedRecord, RecordData, RedbStore, Store, StoreError,
+    StoreOptions, Ticket, UnitId, UnitKey,
 };
 use weir_rules::model::{Reason, Window};
 use weir_rules::unit::UnitState;
@@ -23,11 +24,56 @@ pub fn memory() -> Arc<RedbStore> {
     RedbStore::in_memory(MemoryDisk::new(), StoreOptions::default()).unwrap()
 }
 
+/// Where a store of one of the engines keeps what it has: it can be opened again and again.
+pub enum Engine {
+    Redb(MemoryDisk),
+    Memory(MemoryFile),
+}
+
+impl Engine {
+    pub fn open(&self) -> Arc<dyn Store> {
+        self.open_with(PollsKept::default(), None)
+    }
+
+    pub fn with_fuse(&self) -> (Arc<dyn Store>, Arc<Fuse>) {
+        let fuse = Arc::new(Fuse::new());
+        let store = self.open_with(PollsKept::default(), Some(fuse.clone()));
+        (store, fuse)
+    }
+
+    pub fn open_with(&self, polls: PollsKept, fuse: Option<Arc<Fuse>>) -> Arc<dyn Store> {
+        match self {
+            Engine::Redb(disk) => {
+                let options = StoreOptions {
+                    polls,
+                    fuse,
+                    ..StoreOptions::default()
+                };
+                RedbStore::in_memory(disk.clone(), options).unwrap()
+            }
+            Engine::Memory(file) => {
+                let options = MemoryOptions {
+                    polls,
+                    fuse,
+                    ..MemoryOptions::default()
+                };
+                MemoryStore::open(file, options).unwrap()
+            }
+        }
+    }
+}
+
+/// Every engine keeps the same promises.
+pub fn each_engine(test: impl Fn(&Engine)) {
+    test(&Engine::Redb(MemoryDisk::new()));
+    test(&Engine::Memory(MemoryFile::default()));
+}
+
 pub fn wait<T>(durable: Durable<T>) -> Result<T, StoreError> {
     durable.blocking_recv().unwrap_or(Err(StoreError::Closed))
 }
 
-pub fn unit(store: &RedbStore, stream: &str) -> UnitId {
+pub fn unit(store: &dyn Store, stream: &str) -> UnitId {
     wait(store.ensure_unit(&key(stream))).unwrap().id
 }
 
@@ -110,12 +156,12 @@ pub fn poll_row(started: i64) -> PollRow {
     }
 }
 
-pub fn cursor(store: &RedbStore, unit: UnitId) -> Option<String> {
+pub fn cursor(store: &dyn Store, unit: UnitId) -> Option<String> {
     store.unit(unit).unwrap().unwrap().state.cursor
 }
 
 /// All that waits for a sink.
-pub fn outbox(store: &RedbStore, sink: &str) -> Vec<OutboxEntry> {
+pub fn outbox(store: &dyn Store, sink: &str) -> Vec<OutboxEntry> {
     let mut entries = Vec::new();
     let mut after = None;
     loop {

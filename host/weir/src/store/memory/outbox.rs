@@ -4,6 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::store::{OutboxBatch, OutboxEntry, OutboxSize, Sequence};
 
+/// A sink reads a large page in parts of about this size.
+const PART_BYTES: usize = 120 << 10;
+
 /// Entries that wait, and the sinks' places.
 pub(super) struct Outbox {
     /// The entries of one page each; none is empty, and sequences have no holes.
@@ -30,13 +33,19 @@ impl Outbox {
     }
 
     /// Takes in the entries of a page; numbers them.
-    pub(super) fn put(&mut self, mut entries: Vec<OutboxEntry>) {
-        for entry in &mut entries {
+    pub(super) fn put(&mut self, entries: Vec<OutboxEntry>) {
+        let mut bytes = PART_BYTES;
+        for mut entry in entries {
             entry.sequence = self.end;
             self.end += 1;
-        }
-        if !entries.is_empty() {
-            self.pages.push_back(entries);
+            bytes += weight(&entry);
+            match self.pages.back_mut() {
+                Some(part) if bytes <= PART_BYTES => part.push(entry),
+                _ => {
+                    bytes = weight(&entry);
+                    self.pages.push_back(vec![entry]);
+                }
+            }
         }
     }
 

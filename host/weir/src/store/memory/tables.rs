@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -79,47 +80,55 @@ impl Unit {
         full.then_some(StoreError::TooManyRecords { known, more, most })
     }
 
-    /// Decides for each record of a page whether it is news, and remembers it.
-    fn sift(&mut self, commit: &Commit, seen: &mut Seen) -> Vec<OutboxEntry> {
-        let mut news = Vec::new();
+    /// Decides for each record of a page whether it is news; changes nothing yet.
+    fn sift<'c>(&self, commit: &'c Commit, seen: &mut Seen) -> News<'c> {
+        let mut news = News::default();
         for record in &commit.records {
-            let (op, row) = match self.records.get_mut(&record.id) {
+            // A page may have a record twice.
+            let earlier = news.rows.get(record.id.as_str()).copied();
+            let known = earlier.or_else(|| self.records.get(&record.id).copied());
+            let (deleted, now) = (record.deleted, commit.seen_at);
+            let (op, row) = match known {
                 None => {
-                    let first = Remembered::first(
-                        record.hash,
-                        record.deleted,
-                        commit.seen_at,
-                        self.epoch,
-                        self.floor,
-                    );
-                    self.known += 1;
-                    self.records.insert(record.id.clone(), first);
-                    (Remembered::first_op(record.deleted), first)
+                    news.known += 1;
+                    let first =
+                        Remembered::first(record.hash, deleted, now, self.epoch, self.floor);
+                    (Remembered::first_op(deleted), first)
                 }
-                Some(old) => {
-                    match old.seen_again(record.hash, record.deleted, commit.seen_at, self.epoch) {
-                        Sight::Same => {
-                            seen.unchanged += 1;
-                            continue;
-                        }
-                        Sight::News(op, row) => {
-                            if old.last_changed >= commit.dedup.walk_began {
-                                seen.doubles.push((record.id.clone(), hex(&old.hash)));
-                            }
-                            self.known += u64::from(old.epoch != self.epoch);
-                            *old = row;
-                            (op, row)
-                        }
+                Some(old) => match old.seen_again(record.hash, deleted, now, self.epoch) {
+                    Sight::Same => {
+                        seen.unchanged += 1;
+                        continue;
                     }
-                }
+                    Sight::News(op, row) => {
+                        if old.last_changed >= commit.dedup.walk_began {
+                            seen.doubles.push((record.id.clone(), hex(&old.hash)));
+                        }
+                        news.known += u64::from(old.epoch != self.epoch);
+                        (op, row)
+                    }
+                },
             };
-            let lag = record
-                .updated_at
-                .map(|stamp| commit.seen_at.saturating_sub(stamp));
+            let lag = record.updated_at.map(|stamp| now.saturating_sub(stamp));
             seen.count(op, lag);
-            news.push(self.entry(record, op, row.revision, commit.seen_at));
+            news.entries
+                .push(self.entry(record, op, row.revision, commit.seen_at));
+            news.rows.insert(&record.id, row);
         }
         news
+    }
+
+    /// Remembers what was decided.
+    fn remember(&mut self, rows: HashMap<&str, Remembered>, known: u64) {
+        self.known += known;
+        for (id, row) in rows {
+            match self.records.get_mut(id) {
+                Some(old) => *old = row,
+                None => {
+                    self.records.insert(id.to_owned(), row);
+                }
+            }
+        }
     }
 
     fn entry(
@@ -140,6 +149,15 @@ impl Unit {
             data: record.data.clone(),
         }
     }
+}
+
+/// What a page brings, before it is stored.
+#[derive(Default)]
+struct News<'c> {
+    entries: Vec<OutboxEntry>,
+    rows: HashMap<&'c str, Remembered>,
+    /// Records that were not known before.
+    known: u64,
 }
 
 /// The lease of a page, when it arrived, and its records.
@@ -221,9 +239,17 @@ impl Tables {
         if let Some(refusal) = unit.too_many(&commit) {
             return Err(refusal);
         }
+        let conclude = std::mem::replace(&mut commit.conclude, Box::new(|_| Conclusion::default()));
         let mut seen = Seen::default();
-        let news = unit.sift(&commit, &mut seen);
-        for (key, validator) in commit.validators {
+        let unit = self.unit_mut(id)?;
+        let News {
+            entries,
+            rows,
+            known,
+        } = unit.sift(&commit, &mut seen);
+        let conclusion = caught(|| conclude(&seen))?;
+        unit.remember(rows, known);
+        for (key, validator) in commit.validators.drain(..) {
             // A validator belongs to its own unit, which is nearly always this one.
             let unit = self.unit_mut(key.unit)?;
             match validator {
@@ -231,9 +257,8 @@ impl Tables {
                 None => unit.validators.remove(&key.request),
             };
         }
-        self.outbox.put(news);
-        self.budgets.extend(std::mem::take(&mut commit.budgets));
-        let conclusion = (commit.conclude)(&seen);
+        self.outbox.put(entries);
+        self.budgets.extend(commit.budgets.drain(..));
         let page = Page {
             ticket: Some(commit.ticket),
             seen_at: Some(commit.seen_at),
@@ -251,14 +276,15 @@ impl Tables {
         change: Box<dyn FnOnce(UnitState) -> Conclusion + Send>,
         told: impl FnOnce(&Committed<'_>),
     ) -> Result<(), StoreError> {
-        let state = std::mem::take(&mut self.unit_mut(id)?.state);
+        let state = self.unit_mut(id)?.state.clone();
+        let conclusion = caught(|| change(state))?;
         let page = Page {
             ticket: None,
             seen_at: None,
             records: &[],
             seen: &Seen::default(),
         };
-        self.conclude(id, change(state), kept, &page, told)
+        self.conclude(id, conclusion, kept, &page, told)
     }
 
     fn conclude(
@@ -454,6 +480,14 @@ impl Tables {
         }
         Ok(())
     }
+}
+
+/// A rule that panics fails its transaction, and the store lives on.
+fn caught(conclude: impl FnOnce() -> Conclusion) -> Result<Conclusion, StoreError> {
+    catch_unwind(AssertUnwindSafe(conclude)).map_err(|_| StoreError::Io {
+        path: "memory".into(),
+        detail: "a conclusion panicked, which is a fault of weir".to_owned(),
+    })
 }
 
 fn place(id: UnitId) -> Option<usize> {

@@ -1,0 +1,279 @@
+//! `weir simulate`
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde::Serialize;
+use weir_tests::spec::VendorSpec;
+
+use super::output::Progress;
+use super::{CliError, Common, setting};
+use crate::config::Config;
+use crate::control::Said;
+use crate::simulate::{Machine, RunError, Setup, Violation, trial};
+
+/// When simulated time begins: 2031-03-04T10:00:00Z.
+const START: i64 = 1_930_384_800_000;
+const DAY: f64 = 86_400_000.0;
+
+/// `weir simulate`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example: weir simulate --config tests/vendors/weir.toml --days 30 --seeds 1..3 \\\n\
+      --vendor tests/vendors/shop.toml --vendor tests/vendors/desk.toml\n\
+    The real scheduler, poll path and connector run against simulated vendors, in memory, under a virtual clock. The \
+    same seed always gives the same history. Nothing of [host] is touched and nobody is called; a call goes to the \
+    vendor whose `base` the path of the connection's URL begins with. A vendor without a `base` gets all calls.\n\
+    Ends with 1 when a promise was not kept, and says which and how to see it again."
+)]
+pub struct Simulate {
+    /// Only this connector: a .wasm file, or a name in the connectors' directory [default: all that are there]
+    #[arg(long, value_name = "FILE|NAME")]
+    connector: Option<PathBuf>,
+    /// What a vendor is like, in TOML; several may be given
+    #[arg(long, value_name = "FILE", required = true)]
+    vendor: Vec<PathBuf>,
+    /// How many days pass
+    #[arg(long, value_name = "D", default_value = "1", value_parser = days)]
+    days: u64,
+    /// Which runs: from A to B, both included, or one number
+    #[arg(long, value_name = "A..B", default_value = "1..10", value_parser = seeds)]
+    seeds: Seeds,
+}
+
+/// Seeds from one to another, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seeds {
+    first: u64,
+    last: u64,
+}
+
+fn seeds(text: &str) -> Result<Seeds, String> {
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    let number = |text: &str| {
+        text.parse()
+            .map_err(|_| "write two numbers such as 1..20, or one".to_owned())
+    };
+    let (first, last) = (number(first)?, number(last)?);
+    if first > last {
+        return Err(format!("{first} comes after {last}: write {last}..{first}"));
+    }
+    Ok(Seeds { first, last })
+}
+
+/// Days, as milliseconds.
+fn days(text: &str) -> Result<u64, String> {
+    match text.parse::<f64>() {
+        Ok(days) if days > 0.0 && days <= 36_500.0 => Ok((days * DAY) as u64),
+        _ => Err("write a number of days, such as 30 or 0.5".to_owned()),
+    }
+}
+
+/// What all seeds came to.
+#[derive(Debug, Default, Serialize)]
+struct Outcome {
+    seeds: u64,
+    /// Simulated time, all seeds together.
+    days: f64,
+    polls: u64,
+    calls: u64,
+    commits: u64,
+    delivered: u64,
+    /// Processes that were started.
+    boots: u64,
+    /// Of this machine.
+    seconds: f64,
+    polls_per_second: f64,
+    violation: Option<Found>,
+}
+
+/// A promise that was not kept.
+#[derive(Debug, Serialize)]
+struct Found {
+    seed: u64,
+    #[serde(flatten)]
+    violation: Violation,
+}
+
+impl Simulate {
+    pub(super) async fn run(self, common: &Common) -> Result<u8, CliError> {
+        let common = common.clone();
+        // Seconds of computing on a thread of its own, with the stack that wasm needs.
+        let thread = std::thread::Builder::new()
+            .name("simulation".into())
+            .stack_size(8 << 20)
+            .spawn(move || self.simulate(&common));
+        let failed = |source| CliError::Io {
+            what: "the simulation could not run",
+            source,
+        };
+        let thread = thread.map_err(failed)?;
+        let ended = tokio::task::spawn_blocking(move || thread.join()).await;
+        match ended {
+            Ok(Ok(outcome)) => outcome,
+            _ => Err(failed(std::io::Error::other("it broke down"))),
+        }
+    }
+
+    fn simulate(self, common: &Common) -> Result<u8, CliError> {
+        let setup = self.setup(common)?;
+        let mut outcome = Outcome::default();
+        let mut progress = Progress::new();
+        let began = Instant::now();
+        for seed in self.seeds.first..=self.seeds.last {
+            progress.show(&Said::Passing(format!(
+                "seed {seed} of {}..{}: {} polls so far, {:.0} a second",
+                self.seeds.first,
+                self.seeds.last,
+                outcome.polls,
+                rate(outcome.polls, began.elapsed())
+            )));
+            outcome.seeds += 1;
+            outcome.days += setup.length as f64 / DAY;
+            match trial(&setup, seed) {
+                Ok(finished) => {
+                    outcome.polls += finished.polls;
+                    outcome.calls += finished.calls;
+                    outcome.commits += finished.commits;
+                    outcome.delivered += finished.delivered;
+                    outcome.boots += u64::from(finished.boots);
+                }
+                Err(RunError::Violation(violation)) => {
+                    outcome.violation = Some(Found { seed, violation });
+                    break;
+                }
+                Err(error) => {
+                    progress.end();
+                    return Err(error.into());
+                }
+            }
+        }
+        progress.end();
+        outcome.seconds = began.elapsed().as_secs_f64();
+        outcome.polls_per_second = rate(outcome.polls, began.elapsed());
+        let exit = u8::from(outcome.violation.is_some());
+        let text = if common.json {
+            serde_json::to_string(&outcome).map_err(CliError::Foreign)? + "\n"
+        } else {
+            self.told(common, &outcome)
+        };
+        let written = std::io::stdout().write_all(text.as_bytes());
+        match written {
+            Err(source) if source.kind() != std::io::ErrorKind::BrokenPipe => Err(CliError::Io {
+                what: "the answer could not be printed",
+                source,
+            }),
+            _ => Ok(exit),
+        }
+    }
+
+    fn setup(&self, common: &Common) -> Result<Setup, CliError> {
+        let mut config = setting::load(common)?;
+        let mut vendors = Vec::new();
+        for file in &self.vendor {
+            let wrong = |what: &dyn std::fmt::Display| {
+                CliError::Simulation(format!("{}: {what}", file.display()))
+            };
+            let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
+            let spec = VendorSpec::from_toml(&text).map_err(|error| wrong(&error))?;
+            spec.check().map_err(|error| wrong(&error))?;
+            vendors.push(spec);
+        }
+        let machine = self.machine(common, &mut config)?;
+        Ok(Setup {
+            config,
+            machine,
+            vendors,
+            start: START,
+            length: self.days,
+        })
+    }
+
+    /// The connectors that are asked for. Connections of other ones are left out.
+    fn machine(&self, common: &Common, config: &mut Config) -> Result<Machine, CliError> {
+        let dir = config.host.connectors.clone();
+        let Some(asked) = &self.connector else {
+            return Ok(Machine::open(&dir, None, 1)?);
+        };
+        let is_file = asked
+            .extension()
+            .is_some_and(|extension| extension == "wasm");
+        let file = if is_file {
+            asked.clone()
+        } else {
+            dir.join(asked).with_extension("wasm")
+        };
+        let machine = Machine::of(&file, 1)?;
+        let names = machine.catalogue().names();
+        config
+            .connections
+            .retain(|_, connection| names.contains(&connection.connector));
+        if config.connections.is_empty() {
+            return Err(CliError::Simulation(format!(
+                "{}: no connection there uses connector {}",
+                common.config.display(),
+                names.join(", ")
+            )));
+        }
+        Ok(machine)
+    }
+
+    fn told(&self, common: &Common, outcome: &Outcome) -> String {
+        let sums = format!(
+            "{} seeds, {:.1} simulated days, {} polls, {} calls, {} deliveries, {} starts; {:.0} polls a second\n",
+            outcome.seeds,
+            outcome.days,
+            outcome.polls,
+            outcome.calls,
+            outcome.delivered,
+            outcome.boots,
+            outcome.polls_per_second
+        );
+        match &outcome.violation {
+            None => format!("every promise was kept: {sums}"),
+            Some(Found { seed, violation }) => format!(
+                "seed {seed}: {}\n{}\nto see it again: {}\n{sums}",
+                violation.promise,
+                violation.what,
+                self.again(&common.config, *seed)
+            ),
+        }
+    }
+
+    /// The command that runs a seed again.
+    fn again(&self, config: &Path, seed: u64) -> String {
+        let mut words = vec!["weir simulate".to_owned()];
+        if let Some(connector) = &self.connector {
+            words.push(format!("--connector {}", connector.display()));
+        }
+        words.push(format!("--config {}", config.display()));
+        for vendor in &self.vendor {
+            words.push(format!("--vendor {}", vendor.display()));
+        }
+        words.push(format!("--days {} --seeds {seed}", self.days as f64 / DAY));
+        words.join(" ")
+    }
+}
+
+fn rate(polls: u64, took: Duration) -> f64 {
+    polls as f64 / took.as_secs_f64().max(1e-9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seeds_and_days_as_people_write_them() {
+        let range = |first, last| Ok(Seeds { first, last });
+        assert_eq!(seeds("1..20"), range(1, 20));
+        assert_eq!(seeds("7"), range(7, 7));
+        assert!(seeds("9..2").unwrap_err().contains("2..9"));
+        assert!(seeds("a").is_err());
+        assert_eq!(days("30"), Ok(2_592_000_000));
+        assert_eq!(days("0.5"), Ok(43_200_000));
+        assert!(days("0").is_err() && days("NaN").is_err());
+    }
+}
