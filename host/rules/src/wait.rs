@@ -62,6 +62,8 @@ pub enum Source {
     Reset,
     /// The floor for limits that give no number.
     Penalty,
+    /// Everybody on the credential waits for a token.
+    Credential,
 }
 
 impl Source {
@@ -72,6 +74,7 @@ impl Source {
             Source::Usage => "the vendor's usage estimate",
             Source::Reset => "the limit's reset",
             Source::Penalty => "a limit without a number",
+            Source::Credential => "the pause before the next token",
         }
     }
 }

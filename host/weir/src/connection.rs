@@ -19,9 +19,10 @@ use weir_runtime::Connector;
 use weir_runtime::contract::{self, AuthScheme, Descriptor};
 
 use crate::config;
-use crate::http::credentials::{self, Credential};
+use crate::http::credentials::{self, Credential, CredentialError};
 use crate::http::guard::Origin;
 use crate::http::redact::Redactor;
+use crate::oauth::{Client, Held, Keyring, Setting};
 
 /// A connection that can be polled.
 pub struct Connection {
@@ -89,12 +90,13 @@ pub struct ConnectionError {
 
 impl Connection {
     /// Puts a connection together. Calls the connector, so it belongs on a wasm worker. `source` is where the settings
-    /// were read from, for messages.
+    /// were read from, for messages; credentials that expire are held by the `keyring`.
     pub fn ready(
         name: &str,
         settings: &config::Connection,
         connector: Arc<Connector>,
         source: &config::Source,
+        keyring: &Keyring,
     ) -> Result<Connection, ConnectionError> {
         let redactor = credentials::redactor_of(&settings.auth);
         let wrong = |detail: String| ConnectionError {
@@ -133,9 +135,15 @@ impl Connection {
                 settings.allow_http,
             )
             .map_err(|error| wrong(error.to_string()))?;
-            let schemes: Vec<_> = declared.auth.iter().map(scheme).collect();
-            let credential = Credential::new(&settings.auth, &schemes)
-                .map_err(|error| wrong(error.to_string()))?;
+            let setting = Setting {
+                connection: name,
+                declared: None,
+                config: &values,
+                allow_private: settings.allow_private,
+                allow_http: settings.allow_http,
+            };
+            let credential = credential(&settings.auth, &declared.auth, setting, source, keyring)
+                .map_err(wrong)?;
             origins.insert(declared.id.clone(), Place { origin, credential });
         }
 
@@ -171,15 +179,26 @@ impl Connection {
             .find(|fingerprint| *fingerprint != "none")
             .unwrap_or("none")
             .to_owned();
+        let renewal = origins
+            .values()
+            .find_map(|place| place.credential.renewal());
+        let (fingerprint, key, redactor) = match renewal {
+            Some((client, held)) => (
+                client.proof().to_owned(),
+                fingerprint,
+                Redactor::join([&redactor, client.redactor()]).and_live(held.live()),
+            ),
+            None => (fingerprint.clone(), fingerprint, redactor),
+        };
         let hosts: BTreeSet<String> = origins
             .values()
             .map(|place| place.origin.base().origin().ascii_serialization())
             .collect();
         let hosts = Vec::from_iter(hosts).join(", ");
-        let shared = if fingerprint == "none" {
+        let shared = if key == "none" {
             format!("callers of {hosts}")
         } else {
-            format!("credential {fingerprint}")
+            format!("credential {key}")
         };
         let app = format!("connector {} at {hosts}", connector.name());
         Ok(Connection {
@@ -194,6 +213,19 @@ impl Connection {
             redactor,
             fingerprint,
         })
+    }
+
+    /// The client and the credential, where the host renews its tokens.
+    pub fn renewal(&self) -> Option<(&Arc<Client>, &Arc<Held>)> {
+        self.origins
+            .values()
+            .find_map(|place| place.credential.renewal())
+    }
+
+    /// A person can sign in with `weir login`.
+    pub fn takes_sign_in(&self) -> bool {
+        self.renewal()
+            .is_some_and(|(client, _)| client.takes_sign_in())
     }
 
     /// A step or cursor as it may be stored: some vendors repeat the key that they were sent in the links that they
@@ -310,6 +342,45 @@ impl Stream {
             quiet: wanted.quiet.clone(),
         })
     }
+}
+
+/// Fits the configuration's `auth` to what an origin declares.
+fn credential(
+    auth: &config::Auth,
+    declared: &[AuthScheme],
+    setting: Setting<'_>,
+    source: &config::Source,
+    keyring: &Keyring,
+) -> Result<Credential, String> {
+    let schemes: Vec<_> = declared.iter().map(scheme).collect();
+    let open = |scheme: &credentials::AuthScheme| *scheme == credentials::AuthScheme::None;
+    let config::Auth::OAuth2(settings) = auth else {
+        return Credential::new(auth, &schemes).map_err(|error| error.to_string());
+    };
+    if schemes.iter().all(open) {
+        return Ok(Credential::none());
+    }
+    let by_connector = declared.iter().find_map(|scheme| match scheme {
+        AuthScheme::Oauth2(oauth2) => Some(oauth2),
+        _ => None,
+    });
+    // Whoever takes a bearer token takes one that is renewed; where from, the configuration must say then.
+    if by_connector.is_none() && !schemes.contains(&credentials::AuthScheme::Bearer) {
+        return Err(CredentialError::new(auth, &schemes).to_string());
+    }
+    let connection = setting.connection;
+    let setting = Setting {
+        declared: by_connector,
+        ..setting
+    };
+    let client = Client::new(settings, &setting).map_err(|error| {
+        let key = format!("connection.{connection}.auth.oauth2.{}", error.key);
+        source
+            .error(&key, None, error.problem, error.help)
+            .to_string()
+    })?;
+    let held = keyring.held(&client);
+    Ok(Credential::renewed_by(Arc::new(client), held))
 }
 
 fn scheme(declared: &AuthScheme) -> credentials::AuthScheme {

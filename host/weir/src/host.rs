@@ -22,6 +22,7 @@ use crate::connection::{Connection, ConnectionError};
 use crate::deliveries::Board;
 use crate::http::Transport;
 use crate::http::client::HttpClient;
+use crate::oauth::{KeySource, Keyring};
 use crate::poll::Ledger;
 use crate::random::Random;
 use crate::schedule::{self, Scheduler};
@@ -37,7 +38,7 @@ pub struct Host {
     /// Time.
     pub clock: Arc<dyn Clock>,
     /// Chance.
-    pub random: Random,
+    pub random: Arc<Random>,
     /// What survives a crash.
     pub store: Arc<dyn Store>,
     /// The way to vendors.
@@ -50,6 +51,8 @@ pub struct Host {
     pub connections: Connections,
     /// Budgets, in memory.
     pub ledger: Ledger,
+    /// Credentials that expire.
+    pub keyring: Arc<Keyring>,
     /// Connections that wait for a person.
     pub sign_in: SignIn,
     /// The due queue.
@@ -103,6 +106,8 @@ pub struct Parts {
     pub runtime: Arc<Runtime>,
     /// The connectors.
     pub catalogue: Arc<Catalogue>,
+    /// What tokens are sealed with in the store.
+    pub key: KeySource,
 }
 
 /// The connections of a host.
@@ -193,6 +198,7 @@ impl Host {
             ..RuntimeConfig::default()
         })?;
         let catalogue = Catalogue::open(&config.host.connectors, runtime.clone())?;
+        let key = KeySource::File(config.host.key_file());
         Host::with(
             config,
             stop,
@@ -203,6 +209,7 @@ impl Host {
                 transport: Arc::new(HttpClient::new()),
                 runtime,
                 catalogue: Arc::new(catalogue),
+                key,
             },
         )
     }
@@ -213,17 +220,27 @@ impl Host {
     /// When the store can't be read.
     pub fn with(config: Config, stop: Stop, parts: Parts) -> Result<Arc<Host>, HostError> {
         let ledger = Ledger::new(parts.store.budgets()?);
+        let random = Arc::new(parts.random);
+        let keyring = Keyring::new(
+            parts.clock.clone(),
+            random.clone(),
+            parts.store.clone(),
+            parts.transport.clone(),
+            parts.key,
+            &config.host,
+        );
         Ok(Arc::new(Host {
             scheduler: Scheduler::new(parts.clock.wall(), config.host.timeout.total),
             config,
             clock: parts.clock,
-            random: parts.random,
+            random,
             store: parts.store,
             transport: parts.transport,
             runtime: parts.runtime,
             catalogue: parts.catalogue,
             connections: Connections::default(),
             ledger,
+            keyring: Arc::new(keyring),
             sign_in: SignIn::default(),
             sinks: Board::default(),
             meters: Meters::default(),
@@ -334,10 +351,12 @@ impl Host {
         let owned_name = name.to_owned();
         let settings = settings.clone();
         let source = source.clone();
+        let keyring = self.keyring.clone();
         self.runtime
             .workers()
             .run(move || {
-                let connection = Connection::ready(&owned_name, &settings, connector, &source)?;
+                let connection =
+                    Connection::ready(&owned_name, &settings, connector, &source, &keyring)?;
                 let keys = unit_keys(&connection)?;
                 Ok((connection, keys))
             })

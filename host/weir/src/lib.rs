@@ -13,7 +13,7 @@
 //! | [`connection`] | configuration and connector put together, ready to poll |
 //! | [`schedule`] | the due queue: when which unit is polled, by one at a time |
 //! | [`poll`] | one poll of one unit, from lease to commit |
-//! | [`http`] | client, guard, credentials |
+//! | [`http`], [`oauth`] | client, guard, credentials; tokens that are renewed |
 //! | [`store`] | everything that must survive a crash |
 //! | [`sink`], [`deliveries`] | delivery from the outbox |
 //! | [`clock`], [`random`] | time and chance |
@@ -32,6 +32,7 @@ pub mod control;
 pub mod deliveries;
 pub mod host;
 pub mod http;
+pub mod oauth;
 pub mod poll;
 pub mod random;
 pub mod schedule;

@@ -1,7 +1,7 @@
 //! Which connections wait for a person to sign in again.
 //!
 //! Promises: nothing is called for such a connection; it is remembered over a restart; a changed credential in the
-//! configuration counts as signing in, and so does `weir resume`.
+//! configuration counts as signing in, and so do `weir login` and `weir resume`.
 
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
@@ -22,6 +22,19 @@ pub struct Needed {
     pub why: String,
     /// The credential that it refused.
     pub fingerprint: String,
+    /// `weir login` is the way out; else a renewed credential and `weir resume`.
+    #[serde(default)]
+    pub login: bool,
+}
+
+impl Needed {
+    /// What a person types when the vendor takes the connection's credential again, or to make it so.
+    pub fn way_out(&self, connection: &str) -> String {
+        match self.login {
+            true => format!("weir login {connection}"),
+            false => format!("weir resume {connection}"),
+        }
+    }
 }
 
 /// All connections that need a sign-in.
@@ -50,12 +63,18 @@ impl SignIn {
             since: host.clock.wall(),
             why,
             fingerprint: connection.fingerprint.clone(),
+            login: connection.takes_sign_in(),
         };
         tracing::error!(
             connection = connection.name,
             why = needed.why,
-            "the connection needs a sign-in: renew its credential, then `weir resume {}`",
-            connection.name
+            "the connection needs a sign-in: {}`{}`",
+            if needed.login {
+                ""
+            } else {
+                "renew its credential, then "
+            },
+            needed.way_out(&connection.name)
         );
         let value = serde_json::to_vec(&needed).unwrap_or_default();
         self.write().insert(connection.name.clone(), needed);

@@ -1,10 +1,13 @@
-//! A credential is found nowhere but in the requests that carry it.
+//! A credential is found nowhere but in the requests that carry it: those of the configuration, and the tokens that the
+//! vendor gives while the host runs.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 mod run_support;
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -16,6 +19,11 @@ const TOKEN: &str = "tok_9f2aQ7+/x=Zk41";
 const KEY: &str = "S3CR3T/9f2 &é=%77";
 const USER: &str = "ops-maria7";
 const PASSWORD: &str = "pa55:w0rd?#11";
+const CLIENT: &str = "cl13nt+s3cr3t/ é=";
+const FIRST: &str = "rt-0000+/\"x=\\Zk";
+const DEVICE: &str = "d3v/1ce+c0de=77";
+/// So many of the tokens that were given are looked for.
+const LOOKED_FOR: usize = 16;
 
 /// Every form in which a secret could be written down.
 fn forms(secret: &str) -> Vec<String> {
@@ -37,9 +45,41 @@ fn forms(secret: &str) -> Vec<String> {
 }
 
 fn holds(bytes: &[u8], text: &str) -> bool {
-    bytes
-        .windows(text.len())
-        .any(|window| window == text.as_bytes())
+    memchr::memmem::find(bytes, text.as_bytes()).is_some()
+}
+
+/// A token endpoint that gives other tokens each time, and quotes what it was sent when it has a bad day.
+fn token_endpoint(asked: &Asked, given: &Mutex<Vec<String>>) -> run_support::vendor::Act {
+    let mut given = given.lock().unwrap();
+    let turn = given.len() / 2 + 1;
+    let day = asked.body.len() % 7;
+    if asked.body.contains("device_code=") || day != 3 || turn < 3 {
+        let tokens = [
+            format!("at-{turn:04}+/x=Zk"),
+            format!("rt-{turn:04}+/\"x=\\Zk"),
+        ];
+        given.extend(tokens.clone());
+        let [access, refresh] = tokens;
+        let body = serde_json::json!({
+            "access_token": access, "refresh_token": refresh, "expires_in": 2, "token_type": "bearer"
+        });
+        return json(body.to_string());
+    }
+    let quoted: Vec<String> = url::form_urlencoded::parse(asked.body.as_bytes())
+        .map(|(name, value)| format!("{name} is {value}"))
+        .collect();
+    let body = serde_json::json!({"error": "server_error", "error_description": quoted.join(", ")});
+    answer(
+        503,
+        &[("content-type", "application/json")],
+        body.to_string(),
+    )
+}
+
+/// Readable by its owner alone, as the host wants it.
+fn write_secret(path: &std::path::Path, text: &str) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
 }
 
 /// What a careless vendor answers: it quotes what it was sent.
@@ -64,7 +104,18 @@ fn echo(asked: &Asked, status: u16) -> run_support::vendor::Act {
 fn case_135_case_137_no_file_log_or_answer_holds_a_credential() {
     // One after the other: good, a redirect, and everything that can go wrong.
     let mut turn = 0;
+    let given = Arc::<Mutex<Vec<String>>>::default();
+    let giving = given.clone();
     let vendor = Vendor::new(move |asked| {
+        match asked.target.as_str() {
+            "/token" => return token_endpoint(asked, &giving),
+            "/device" => {
+                return json(format!(
+                    r#"{{"device_code":"{DEVICE}","user_code":"WDJB","verification_uri":"https://id.example.test","interval":1}}"#
+                ));
+            }
+            _ => {}
+        }
         turn += 1;
         match turn % 10 {
             0..=3 => json(orders(2)),
@@ -85,26 +136,40 @@ fn case_135_case_137_no_file_log_or_answer_holds_a_credential() {
     let query = r#"auth = { query = { name = "api_key", value = { env = "ACME_KEY" } } }"#;
     let basic =
         r#"auth = { basic = { user = { env = "ACME_USER" }, password = { file = "password" } } }"#;
+    let renewed = format!(
+        r#"auth = {{ oauth2 = {{ client_id = "weir-42", client_secret = {{ command = ["cat", "client"] }}, refresh_token = {{ file = "first" }}, token_url = "{}/token", client_auth = "body" }} }}"#,
+        vendor.origin()
+    );
+    let signed_in = format!(
+        r#"auth = {{ oauth2 = {{ client_id = "weir-42", client_secret = {{ command = ["cat", "client"] }}, token_url = "{origin}/token", device_url = "{origin}/device" }} }}"#,
+        origin = vendor.origin()
+    );
     let place = Place::new(&format!(
-        "{}{}{}{}{FILES}",
+        "{}{}{}{}{}{}{FILES}",
         connection("acme", &vendor.origin(), bearer),
         connection("beta", &vendor.origin(), query),
         connection("gamma", &vendor.origin(), basic),
         connection("delta", &refused, query),
+        connection("epsilon", &vendor.origin(), &renewed),
+        connection("zeta", &vendor.origin(), &signed_in),
     ))
     .env("ACME_TOKEN", TOKEN)
     .env("ACME_KEY", KEY)
     .env("ACME_USER", USER);
-    fs::write(place.path("password"), PASSWORD).unwrap();
+    write_secret(&place.path("password"), PASSWORD);
+    write_secret(&place.path("client"), CLIENT);
+    write_secret(&place.path("first"), FIRST);
 
     let everything = "trace,hyper=trace,reqwest=trace,hyper_util=trace,redb=trace";
     for level in ["trace", everything] {
         let mut said = Vec::new();
-        let running = place.start(&["run", "--log-level", level]);
-        let goal = vendor.asked().len() + 30;
+        let mut running = place.start(&["run", "--log-level", level]);
+        running.until_said("weir runs");
+        said.push(place.ask(&["login", "zeta", "--device", "--log-level", level]));
+        let goal = vendor.asked().len() + 60;
         until("enough has happened", || {
             // Whoever is parked or signed out is asked for again.
-            for connection in ["acme", "beta", "gamma", "delta"] {
+            for connection in ["acme", "beta", "gamma", "delta", "epsilon", "zeta"] {
                 said.push(place.ask(&["resume", connection, "--json"]));
             }
             (vendor.asked().len() >= goal).then_some(())
@@ -156,15 +221,49 @@ fn case_135_case_137_no_file_log_or_answer_holds_a_credential() {
             .any(|asked| asked.target.contains("api_key=S3CR3T"))
     );
 
-    let mut wanted: Vec<String> = [TOKEN, KEY, USER, PASSWORD]
+    let given = given.lock().unwrap().clone();
+    let sent_by = |name: &str| {
+        let target = format!("/{name}/");
+        let sent = asked
+            .iter()
+            .filter(|asked| asked.target.starts_with(&target));
+        let sent: Vec<String> = sent.map(authorization).collect();
+        sent.iter()
+            .filter(|sent| {
+                given
+                    .iter()
+                    .any(|token| **sent == format!("Bearer {token}"))
+            })
+            .count()
+    };
+    assert!(sent_by("epsilon") > 5 && sent_by("zeta") > 5);
+    assert!(given.len() > 8, "{given:?}");
+    let refreshed = |token: &str| {
+        asked.iter().any(|asked| {
+            url::form_urlencoded::parse(asked.body.as_bytes()).any(|(_, value)| value == token)
+        })
+    };
+    assert!(refreshed(FIRST) && refreshed(&given[1]) && refreshed(CLIENT) && refreshed(DEVICE));
+
+    let mut wanted: Vec<String> = [TOKEN, KEY, USER, PASSWORD, CLIENT, FIRST, DEVICE]
         .into_iter()
+        .chain(given.iter().take(LOOKED_FOR).map(String::as_str))
+        .chain(given.iter().rev().take(LOOKED_FOR).map(String::as_str))
         .flat_map(forms)
         .collect();
+    let client = STANDARD.encode(format!(
+        "weir-42:{}",
+        url::form_urlencoded::byte_serialize(CLIENT.as_bytes()).collect::<String>()
+    ));
+    wanted.push(client.trim_end_matches('=').to_owned());
     wanted.push(pair.trim_end_matches('=').to_owned());
     let mut read = 0;
     for path in place.everything() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        if !path.is_file() || name == "password" || name.ends_with(".wasm") {
+        if !path.is_file()
+            || ["password", "client", "first"].contains(&name.as_str())
+            || name.ends_with(".wasm")
+        {
             continue;
         }
         read += 1;

@@ -23,6 +23,7 @@ use weir::catalogue::Catalogue;
 use weir::config::{self, Config};
 use weir::host::{Host, Parts};
 use weir::http::Transport;
+use weir::oauth::KeySource;
 use weir::poll::Report;
 use weir::random::Random;
 use weir::simulate::Machine;
@@ -108,6 +109,7 @@ impl Rig {
                 transport: transport.clone(),
                 runtime,
                 catalogue: Arc::new(catalogue.expect("the connectors' directory is readable")),
+                key: KeySource::Given([7; 32]),
             },
         )
         .expect("the host opens");

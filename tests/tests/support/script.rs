@@ -74,6 +74,8 @@ impl Reply {
 pub struct Asked {
     /// When, by the wall clock.
     pub at: i64,
+    /// The body as text; empty without one.
+    pub body: String,
     /// The URL, with its query.
     pub url: String,
     pub headers: Vec<(String, String)>,
@@ -138,6 +140,7 @@ impl Transport for Script {
         let clock = self.clock.lock().unwrap().clone();
         let asked = Asked {
             at: clock.as_ref().map_or(0, |clock| clock.wall_now()),
+            body: String::from_utf8_lossy(request.body.as_deref().unwrap_or_default()).into_owned(),
             url: request.url.to_string(),
             headers: request.headers.clone(),
             secret_headers: request.secret_headers.clone(),

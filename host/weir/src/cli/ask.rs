@@ -49,7 +49,8 @@ pub(super) async fn ask_or_open(config: Config, request: &Request) -> Result<Ans
     }
 }
 
-async fn ask(data: &Path, request: &Request) -> Result<Reply, Unreachable> {
+/// Asks the host that runs.
+pub(super) async fn ask(data: &Path, request: &Request) -> Result<Reply, Unreachable> {
     let mut progress = Progress::new();
     let reply = control::ask(data, request, |said| progress.show(&said)).await;
     progress.end();

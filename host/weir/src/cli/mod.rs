@@ -12,7 +12,7 @@
 //! | `run` | `weir run`: the host itself |
 //! | `sync` | `weir sync`: a host that lives as long as the sync |
 //! | `check`, `connectors` | what needs no store, or no sound configuration |
-//! | `queries` | the verbs that only ask: `status`, `records`, `polls`, `resume` |
+//! | `queries` | the verbs that only ask: `status`, `records`, `polls`, `resume`, `login` |
 //! | `simulate` | `weir simulate`: no host at all, but one in a bottle |
 //! | `ask` | asks a running host, or opens one |
 //! | `setting` | the configuration, and how to begin without one |
@@ -98,6 +98,8 @@ pub enum Verb {
     Polls(queries::Polls),
     /// List the holes in the data that are not closed
     Gaps(queries::Gaps),
+    /// Sign in for a connection whose tokens expire (OAuth 2)
+    Login(queries::Login),
     /// Poll a connection again after a sign-in, and its parked units
     Resume(queries::Resume),
     /// Run a configuration against simulated vendors, days in seconds
@@ -204,6 +206,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Verb::Records(records) => queries::run(&common, records.into()).await,
         Verb::Polls(polls) => queries::run(&common, polls.into()).await,
         Verb::Gaps(gaps) => queries::run(&common, gaps.into()).await,
+        Verb::Login(login) => queries::run(&common, login.into()).await,
         Verb::Simulate(simulate) => simulate.run(&common).await,
         Verb::Resume(resume) => queries::run(&common, resume.into()).await,
     };
@@ -280,6 +283,7 @@ mod tests {
             "weir",
             "weir stats",
             "weir resume",
+            "weir login",
             "weir records --limit many",
             "weir sync --wait 1minute",
             "weir --log-level loud status",

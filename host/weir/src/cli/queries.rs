@@ -1,13 +1,13 @@
-//! The verbs that only ask: `status`, `records`, `polls`, `resume`.
+//! The verbs that only ask: `status`, `records`, `polls`, `resume`, `login`.
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use weir_rules::model::Class;
 
-use super::ask::{Answerer, answer_here, ask_or_open};
+use super::ask::{Answerer, answer_here, ask, ask_or_open};
 use super::output::{To, print};
 use super::{CliError, Common, duration, setting};
-use crate::control::{PollFilter, Request, Since};
+use crate::control::{PollFilter, Request, Since, Unreachable};
 use crate::poll::Outcome;
 use crate::verbs::polls::CLASSES;
 
@@ -86,6 +86,24 @@ pub struct Gaps {
     unit: Option<String>,
 }
 
+/// `weir login`
+#[derive(Debug, Args)]
+#[command(after_help = "Example: weir login shop\n\
+    Prints the vendor's sign-in page, and waits for what it sends to this machine. Without a browser here: --device, or \
+    forward the port of auth.oauth2.redirect (ssh -L 8912:127.0.0.1:8912 HOST).\n\
+    What the vendor gives is stored encrypted; then the connection is polled again.")]
+pub struct Login {
+    /// The connection's name in weir.toml
+    #[arg(value_name = "CONNECTION")]
+    connection: String,
+    /// Sign in on another machine, by entering a code
+    #[arg(long)]
+    device: bool,
+    /// How long you may take
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "10m")]
+    wait: u64,
+}
+
 /// `weir resume`
 #[derive(Debug, Args)]
 #[command(after_help = "Example: weir resume oss\n\
@@ -130,6 +148,16 @@ impl From<Gaps> for Request {
     }
 }
 
+impl From<Login> for Request {
+    fn from(login: Login) -> Request {
+        Request::Login {
+            connection: login.connection,
+            device: login.device,
+            wait: login.wait,
+        }
+    }
+}
+
 impl From<Resume> for Request {
     fn from(resume: Resume) -> Request {
         Request::Resume {
@@ -144,12 +172,21 @@ pub(super) async fn run(common: &Common, mut request: Request) -> Result<u8, Cli
         // A program reads numbers of its own choice.
         *all |= common.json;
     }
-    let config = setting::load(common)?;
-    let reply = match ask_or_open(config, &request).await? {
+    // Whoever only asks a running host needs none of its secrets.
+    let data = setting::load_host(common)?.data;
+    let answered = match ask(&data, &request).await {
+        Ok(reply) => Answerer::Answered(reply),
+        Err(Unreachable::NotRunning) => ask_or_open(setting::load(common)?, &request).await?,
+        Err(error) => return Err(error.into()),
+    };
+    let reply = match answered {
         Answerer::Answered(reply) => reply,
         Answerer::Opened(host) => {
             // What is known of connections is known once they have been made ready; records and polls are just read.
-            if matches!(request, Request::Status { .. } | Request::Resume { .. }) {
+            if matches!(
+                request,
+                Request::Status { .. } | Request::Resume { .. } | Request::Login { .. }
+            ) {
                 host.prepare(false).await?;
             }
             answer_here(&host, &request).await?

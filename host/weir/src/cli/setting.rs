@@ -16,6 +16,17 @@ path = "out/{connection}/{stream}.ndjson"
 
 /// Reads the configuration.
 pub(super) fn load(common: &Common) -> Result<Config, CliError> {
+    begun(common)?;
+    Ok(config::load(&common.config)?)
+}
+
+/// Reads what it takes to ask a running host.
+pub(super) fn load_host(common: &Common) -> Result<config::Host, CliError> {
+    begun(common)?;
+    Ok(config::load_host(&common.config)?)
+}
+
+fn begun(common: &Common) -> Result<(), CliError> {
     if missing(common) {
         return Err(CliError::Begin(format!(
             "there is no {}: name yours with --config, or begin with this one, then `weir check` and `weir sync`:\n{}",
@@ -23,7 +34,7 @@ pub(super) fn load(common: &Common) -> Result<Config, CliError> {
             FIRST.replace('\n', "\n    ").trim_end()
         )));
     }
-    Ok(config::load(&common.config)?)
+    Ok(())
 }
 
 /// There is no file at all, as before the first use.

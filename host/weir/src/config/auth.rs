@@ -1,11 +1,9 @@
 //! `connection.NAME.auth`: the credential, by reference.
 
-use std::fs;
-use std::sync::Arc;
-
-use toml::de::DeValue;
-
+use super::oauth2::OAuth2;
 use super::reader::{Entry, Report};
+use super::reference::plain_or_secret;
+pub(super) use super::reference::secret;
 use super::secret::{Secret, SecretSource};
 
 /// `auth = { ... }`: how the connection proves who it is. The connector never sees it.
@@ -15,9 +13,11 @@ use super::secret::{Secret, SecretSource};
 /// auth = { basic = { user = "ops", password = { file = "secrets/shop" } } }
 /// auth = { header = { name = "X-Api-Key", value = { env = "SHOP_KEY" } } }
 /// auth = { query = { name = "api_key", value = { env = "SHOP_KEY" } } }
+/// auth = { oauth2 = { client_id = "weir-42", client_secret = { env = "SHOP_SECRET" } } }
 /// ```
 ///
-/// A secret is `{ env = "NAME" }` or `{ file = "path" }`. Written into the configuration itself it works too, with a
+/// A secret is `{ env = "NAME" }`, `{ file = "path" }` (for its owner alone), `{ command = ["program", "argument"] }` or
+/// `{ systemd = "name" }`. Written into the configuration itself it works too, with a
 /// warning each time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Auth {
@@ -47,12 +47,12 @@ pub enum Auth {
         /// `value`: the secret.
         value: Secret,
     },
+    /// Tokens that expire, renewed by the host.
+    OAuth2(Box<OAuth2>),
 }
 
 const HELP: &str =
-    "example: auth = { bearer = { env = \"SHOP_TOKEN\" } }; also basic, header, query";
-const SECRET_HELP: &str =
-    "allowed: { env = \"NAME\" } or { file = \"path\" }; example: { env = \"SHOP_TOKEN\" }";
+    "example: auth = { bearer = { env = \"SHOP_TOKEN\" } }; also basic, header, query, oauth2";
 
 impl Auth {
     /// The word for it in configurations and messages.
@@ -63,10 +63,12 @@ impl Auth {
             Auth::Basic { .. } => "basic",
             Auth::Header { .. } => "header",
             Auth::Query { .. } => "query",
+            Auth::OAuth2(_) => "oauth2",
         }
     }
 
-    pub(super) fn read(at: &Entry<'_>, report: &mut Report<'_>) -> Self {
+    /// `allow_http`: what is secret may go out unencrypted.
+    pub(super) fn read(at: &Entry<'_>, allow_http: bool, report: &mut Report<'_>) -> Self {
         let at = &Entry {
             private: true,
             ..at.clone()
@@ -90,6 +92,9 @@ impl Auth {
             }),
             section.get(report, "query").map(|at| {
                 Self::named(&at, report).map(|(name, value)| Auth::Query { name, value })
+            }),
+            section.get(report, "oauth2").map(|at| {
+                OAuth2::read(&at, allow_http, report).map(|oauth2| Auth::OAuth2(Box::new(oauth2)))
             }),
         ];
         let mut given = ways.into_iter().flatten();
@@ -175,114 +180,4 @@ impl Auth {
         };
         Some((name, secret(&value, report)?))
     }
-}
-
-/// A user's name is no secret by itself, so it may be written plainly.
-fn plain_or_secret(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Secret> {
-    match at.value.as_str() {
-        Some(plain) => clean(at, plain, SecretSource::Inline, report),
-        None => secret(at, report),
-    }
-}
-
-/// Resolves a reference to a secret.
-pub(super) fn secret(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Secret> {
-    if let DeValue::String(inline) = at.value {
-        report.warn(
-            at,
-            "is a secret written into the configuration",
-            "better: { env = \"NAME\" } or { file = \"path\" }",
-        );
-        return clean(at, inline, SecretSource::Inline, report);
-    }
-    let mut section = at.section(report, SECRET_HELP)?;
-    let env = section.get(report, "env");
-    let file = section.get(report, "file");
-    section.finish(report);
-    match (env, file) {
-        (Some(env), None) => from_env(&env, report),
-        (None, Some(file)) => from_file(&file, report),
-        _ => {
-            report.complain(at, "needs one of env and file", SECRET_HELP);
-            None
-        }
-    }
-}
-
-fn from_env(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Secret> {
-    let name = at.filled(report, SECRET_HELP)?;
-    let source = SecretSource::Env(name.into());
-    match (report.env)(name) {
-        Some(value) => clean(at, &value, source, report),
-        None => {
-            report.complain(
-                at,
-                &format!("{source} is not set"),
-                &format!("set it before the start, for example: export {name}=..."),
-            );
-            None
-        }
-    }
-}
-
-fn from_file(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Secret> {
-    let written = at.filled(report, SECRET_HELP)?;
-    let path = report.path(written);
-    let shown: Arc<str> = path.display().to_string().into();
-    let source = SecretSource::File(Arc::clone(&shown));
-    let value = match fs::read_to_string(&path) {
-        Ok(value) => value,
-        Err(error) => {
-            let help = "allowed: a readable text file that holds the secret alone";
-            report.complain(at, &format!("{source} cannot be read: {error}"), help);
-            return None;
-        }
-    };
-    if others_may_read(&path) {
-        report.warn(
-            at,
-            &format!("{source} can be read by other users"),
-            &format!("better: chmod 600 {shown}"),
-        );
-    }
-    clean(at, &value, source, report)
-}
-
-#[cfg(unix)]
-fn others_may_read(path: &std::path::Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0)
-}
-
-#[cfg(not(unix))]
-fn others_may_read(_: &std::path::Path) -> bool {
-    false
-}
-
-/// Without the line end that files and shells leave behind; a secret that is empty or that no header can carry is
-/// refused.
-fn clean(
-    at: &Entry<'_>,
-    value: &str,
-    source: SecretSource,
-    report: &mut Report<'_>,
-) -> Option<Secret> {
-    let value = value.trim_matches(['\r', '\n', ' ', '\t']);
-    if value.is_empty() {
-        report.complain(
-            at,
-            &format!("the secret from {source} is empty"),
-            SECRET_HELP,
-        );
-        return None;
-    }
-    if value.chars().any(char::is_control) {
-        report.complain(
-            at,
-            &format!("the secret from {source} holds a line break or another control character"),
-            "allowed: one line",
-        );
-        return None;
-    }
-    Some(Secret::from_source(value, source))
 }

@@ -59,9 +59,7 @@ impl Connection {
                 None
             }
         };
-        let auth = section
-            .get(report, "auth")
-            .map_or(Auth::None, |at| Auth::read(&at, report));
+        let auth = section.get(report, "auth");
         let config = section
             .get(report, "config")
             .map_or_else(|| Arc::from("{}"), |at| free_table(&at, report));
@@ -82,6 +80,7 @@ impl Connection {
         };
         let (allow_private, allow_http, pause) =
             (flag("allow_private"), flag("allow_http"), flag("pause"));
+        let auth = auth.map_or(Auth::None, |at| Auth::read(&at, allow_http, report));
         for key in StreamSettings::KEYS {
             if section.table.contains_key(key)
                 && let Some(at) = section.get(report, key)

@@ -43,6 +43,9 @@ pub struct Host {
     /// `metrics`: where `/metrics`, `/healthz` and `/readyz` answer besides the control socket: a loopback address and a
     /// port, `"127.0.0.1:9464"`; any other address only as `{ address = "0.0.0.0:9464", open = true }`. Default: nowhere.
     pub metrics: Option<SocketAddr>,
+    /// `key_file`: the key that tokens are sealed with in the store: 64 hexadecimal digits, readable by its owner alone.
+    /// Default: `credentials.key` in the data directory. Made when it is first needed.
+    pub key_file: Option<PathBuf>,
     /// `user_agent`: what vendors see. Default `weir/<version>`.
     pub user_agent: String,
 }
@@ -73,6 +76,12 @@ impl Default for Timeouts {
 const BODY: (u64, u64) = (64 << 10, 48 << 20);
 
 impl Host {
+    /// Where the key is.
+    pub fn key_file(&self) -> PathBuf {
+        let default = || self.data.join("credentials.key");
+        self.key_file.clone().unwrap_or_else(default)
+    }
+
     /// The defaults, with paths read from the configuration's folder.
     pub(super) fn default_in(report: &Report<'_>) -> Self {
         Host {
@@ -86,6 +95,7 @@ impl Host {
             store_cache: 16 << 20,
             poll_log: PollsKept::default(),
             metrics: None,
+            key_file: None,
             user_agent: concat!("weir/", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }
@@ -140,6 +150,11 @@ impl Host {
         }
         if let Some(at) = section.get(report, "metrics") {
             host.metrics = metrics(&at, report);
+        }
+        if let Some(at) = section.get(report, "key_file")
+            && let Some(path) = at.filled(report, path_help)
+        {
+            host.key_file = Some(report.path(path));
         }
         if let Some(at) = section.get(report, "user_agent") {
             let help = "allowed: printable ASCII; example: \"acme-weir/1 (ops@acme.example)\"";

@@ -19,8 +19,10 @@ mod auth;
 mod connection;
 mod error;
 mod host;
+mod oauth2;
 mod quiet;
 mod reader;
+pub(crate) mod reference;
 mod schema;
 mod secret;
 mod sink;
@@ -40,6 +42,7 @@ pub use auth::Auth;
 pub use connection::Connection;
 pub use error::{ConfigError, ConfigErrors, Source, nearest};
 pub use host::{Host, Timeouts};
+pub use oauth2::{ClientAuth, Grant, OAuth2};
 pub use quiet::Quiet;
 pub use schema::validate_connector_config;
 pub use secret::{Secret, SecretSource};
@@ -72,11 +75,24 @@ pub fn load(path: &Path) -> Result<Config, ConfigErrors> {
     load_with(path, &|name| std::env::var(name).ok())
 }
 
+/// As [`load`], for whoever only asks a running host: where that keeps its data. Secrets are not looked up, so this
+/// works without the host's environment, and no command is run.
+///
+/// # Errors
+/// As [`load`], secrets aside.
+pub fn load_host(path: &Path) -> Result<Host, ConfigErrors> {
+    Ok(read(path, &|_| None, false)?.host)
+}
+
 /// As [`load`], with the environment given.
 pub fn load_with(
     path: &Path,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Config, ConfigErrors> {
+    read(path, env, true)
+}
+
+fn read(path: &Path, env: Env<'_>, resolve: bool) -> Result<Config, ConfigErrors> {
     let whole_file = |problem: String, help: &str| {
         ConfigErrors(vec![ConfigError {
             file: path.to_owned(),
@@ -100,14 +116,15 @@ pub fn load_with(
             "save it as UTF-8",
         )
     })?;
-    parse(path, &text, env)
+    parse(path, &text, env, resolve)
 }
 
 /// More mistakes than these are not listed: one at the top of a long file may make one of every line.
 const SYNTAX_ERRORS: usize = 20;
 
-fn parse(path: &Path, text: &str, env: Env<'_>) -> Result<Config, ConfigErrors> {
+fn parse(path: &Path, text: &str, env: Env<'_>, resolve: bool) -> Result<Config, ConfigErrors> {
     let mut report = Report::new(path, text, env);
+    report.resolve = resolve;
     let (document, syntax) = DeTable::parse_recoverable(text);
     if !syntax.is_empty() {
         return Err(ConfigErrors(

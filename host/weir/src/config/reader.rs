@@ -19,6 +19,8 @@ pub(super) struct Report<'a> {
     pub(super) errors: Vec<ConfigError>,
     pub(super) warnings: Vec<ConfigError>,
     pub(super) env: Env<'a>,
+    /// Secrets are looked up; without, what refers to them is only read.
+    pub(super) resolve: bool,
     text: &'a str,
     line_starts: Vec<usize>,
     folder: PathBuf,
@@ -37,6 +39,7 @@ impl<'a> Report<'a> {
             errors: Vec::new(),
             warnings: Vec::new(),
             env,
+            resolve: true,
             text,
             line_starts,
             folder: file.parent().unwrap_or(Path::new("")).to_owned(),

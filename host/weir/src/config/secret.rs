@@ -1,4 +1,4 @@
-//! Secrets: read from the environment or a file, handed to the credential code, shown to nobody.
+//! Secrets: read from where the configuration says, handed to the credential code, shown to nobody.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,6 +17,10 @@ pub enum SecretSource {
     Env(Arc<str>),
     /// A file, by path.
     File(Arc<str>),
+    /// The output of a program, by the program's name.
+    Command(Arc<str>),
+    /// A credential that systemd hands over, by name.
+    Systemd(Arc<str>),
     /// The configuration itself.
     Inline,
 }
@@ -26,6 +30,8 @@ impl fmt::Display for SecretSource {
         match self {
             SecretSource::Env(name) => write!(f, "environment variable {name}"),
             SecretSource::File(path) => write!(f, "file {path}"),
+            SecretSource::Command(program) => write!(f, "command {program}"),
+            SecretSource::Systemd(name) => write!(f, "systemd credential {name}"),
             SecretSource::Inline => write!(f, "the configuration"),
         }
     }

@@ -7,7 +7,7 @@ fn read(text: &str) -> Result<Config, ConfigErrors> {
         "EMPTY" => Some(" ".to_owned()),
         _ => None,
     };
-    parse(Path::new("/etc/weir/weir.toml"), text, &env)
+    parse(Path::new("/etc/weir/weir.toml"), text, &env, true)
 }
 
 fn errors(text: &str) -> String {
@@ -137,7 +137,7 @@ streams.orders = { intervall = "5s" }
             "/etc/weir/weir.toml:6: connection.shop.streams.orders.interval = \"5seconds\": is not a duration: it has a unit that is not known; allowed: a whole number and a unit: ms, s, m, h or d; example: \"30s\"",
             "/etc/weir/weir.toml:7: connection.shop.streams.orders.overlap = \"5\": is not a duration: it has no unit; allowed: a whole number and a unit: ms, s, m, h or d; example: \"30s\"",
             "/etc/weir/weir.toml:8: connection.shop.streams.orders.freshness = 30: is an integer, not a duration; allowed: a whole number and a unit: ms, s, m, h or d; example: \"30s\"",
-            "/etc/weir/weir.toml:11: connection.other.auth.bearer.env: the secret from environment variable EMPTY is empty; allowed: { env = \"NAME\" } or { file = \"path\" }; example: { env = \"SHOP_TOKEN\" }",
+            "/etc/weir/weir.toml:11: connection.other.auth.bearer.env: the secret from environment variable EMPTY is empty; allowed: { env = \"NAME\" }, { file = \"path\" }, { command = [\"program\", \"argument\"] } or { systemd = \"name\" }; example: { env = \"SHOP_TOKEN\" }",
             "/etc/weir/weir.toml:12: connection.other.intervall: is not a known key; known here: connector, auth, config, defaults, streams, allow_private, allow_http, pause",
             "/etc/weir/weir.toml:13: connection.other.streams.orders.intervall = \"5s\": is not a known key; did you mean interval? Known here: enabled, freshness, interval, overlap, settle, start, volatile, page_size, reserve, priority, backoff, quiet",
         ],
@@ -295,16 +295,207 @@ fn a_secret_file_is_read_from_the_configurations_folder() {
     let load = || load_with(&path, &|_| None);
     assert!(load().unwrap_err().to_string().contains("cannot be read"));
     std::fs::write(folder.path().join("token"), "\n").unwrap();
+    set_mode(&folder.path().join("token"), 0o600);
     assert!(load().unwrap_err().to_string().contains("is empty"));
     std::fs::write(folder.path().join("token"), "tok_XYZ\r\n").unwrap();
-    set_mode(&folder.path().join("token"), 0o644);
     let config = load().unwrap();
     assert!(
         matches!(&config.connections["a"].auth, Auth::Bearer(secret) if secret.reveal() == "tok_XYZ")
     );
-    assert!(config.warnings[0].to_string().contains("chmod 600"));
-    set_mode(&folder.path().join("token"), 0o600);
-    assert_eq!(load().unwrap().warnings, []);
+    assert_eq!(config.warnings, []);
+    for mode in [0o644, 0o640, 0o604] {
+        set_mode(&folder.path().join("token"), mode);
+        let told = load().unwrap_err().to_string();
+        assert!(
+            told.contains("can be read by other users") && told.contains("chmod 600"),
+            "{told}"
+        );
+        assert!(!told.contains("tok_XYZ"));
+    }
+}
+
+#[test]
+fn a_secret_may_be_the_output_of_a_command_that_no_shell_reads() {
+    let secret = |command: &str| {
+        read(&format!(
+            "[connection.a]\nconnector = \"rest\"\nauth = {{ bearer = {{ command = {command} }} }}\n"
+        ))
+        .map(|config| match &config.connections["a"].auth {
+            Auth::Bearer(secret) => (secret.reveal().to_owned(), secret.source().to_string()),
+            other => panic!("{other:?}"),
+        })
+        .map_err(|errors| errors.to_string())
+    };
+    assert_eq!(
+        secret(r#"["printf", "tok_%s\n", "$HOME;x"]"#).unwrap(),
+        ("tok_$HOME;x".to_owned(), "command printf".to_owned())
+    );
+    for (command, told) in [
+        (r#"["false", "S3CR3T"]"#, "it ended with exit status: 1"),
+        (r#"["true"]"#, "is empty"),
+        (r#"["no-such-program-here"]"#, "it does not start"),
+        (r#"["printf", "a\nb"]"#, "control character"),
+        ("[]", "names no program"),
+        (r#""printf tok""#, "not a list of strings"),
+    ] {
+        let error = secret(command).unwrap_err();
+        assert!(
+            error.contains(told) && !error.contains("S3CR3T"),
+            "{command}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_secret_may_be_a_credential_of_systemd() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weir.toml");
+    let load = |name: &str, env: &dyn Fn(&str) -> Option<String>| {
+        let text = format!(
+            "[connection.a]\nconnector = \"rest\"\nauth = {{ bearer = {{ systemd = \"{name}\" }} }}\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        load_with(&path, env)
+    };
+    let directory = folder.path().display().to_string();
+    let by_systemd = |name: &str| (name == "CREDENTIALS_DIRECTORY").then(|| directory.clone());
+    std::fs::write(folder.path().join("shop"), "tok_XYZ\n").unwrap();
+    let config = load("shop", &by_systemd).unwrap();
+    assert!(
+        matches!(&config.connections["a"].auth, Auth::Bearer(secret) if secret.reveal() == "tok_XYZ")
+    );
+    let told = load("shop", &|_| None).unwrap_err().to_string();
+    assert!(told.contains("LoadCredential="), "{told}");
+    let told = load("../shop", &by_systemd).unwrap_err().to_string();
+    assert!(told.contains("is not the name of a credential"), "{told}");
+}
+
+#[test]
+fn who_only_asks_a_running_host_needs_no_secret_and_runs_no_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("weir.toml");
+    let mark = folder.path().join("it-ran");
+    let text = format!(
+        "[host]\ndata = \"store\"\n[connection.a]\nconnector = \"rest\"\nauth = {{ bearer = {{ env = \"NOT_SET\" }} }}\n\
+         [connection.b]\nconnector = \"rest\"\nauth = {{ bearer = {{ command = [\"touch\", {mark:?}] }} }}\n\
+         [connection.c]\nconnector = \"rest\"\nauth = {{ bearer = {{ file = \"gone\" }} }}\n\
+         [connection.d]\nconnector = \"rest\"\nauth = {{ bearer = {{ systemd = \"shop\" }} }}\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    assert_eq!(load_host(&path).unwrap().data, folder.path().join("store"));
+    assert!(!mark.exists());
+    let told = load_with(&path, &|_| None).unwrap_err();
+    assert_eq!(told.0.len(), 4, "{told}");
+    assert!(mark.exists());
+}
+
+#[test]
+fn renewed_credentials_are_read_and_their_mistakes_named() {
+    let oauth2 = |text: &str| {
+        read(&format!(
+            "[connection.a]\nconnector = \"rest\"\nauth = {{ oauth2 = {{ {text} }} }}\n"
+        ))
+        .map(|config| match &config.connections["a"].auth {
+            Auth::OAuth2(oauth2) => (**oauth2).clone(),
+            other => panic!("{other:?}"),
+        })
+        .map_err(|errors| errors.to_string())
+    };
+    let least = oauth2(r#"client_id = "weir-42""#).unwrap();
+    assert_eq!(least.grant, Grant::RefreshToken);
+    assert_eq!(least.client_id.reveal(), "weir-42");
+    assert!(least.client_secret.is_none() && least.scopes.is_none());
+    let full = oauth2(
+        r#"grant = "refresh-token", client_id = { env = "SHOP_TOKEN" }, client_secret = { env = "SHOP_TOKEN" },
+           account = "acme", token_url = "https://id.example.test/token/?v=2", authorize_url = "https://id.example.test/in",
+           device_url = "https://id.example.test/device", redirect = "http://localhost:8912/callback",
+           scopes = ["read", "list:all"], client_auth = "body", params = { audience = "https://api.example.test" }"#
+            .replace('\n', " ")
+            .as_str(),
+    )
+    .unwrap();
+    assert_eq!(
+        full.token_url.unwrap(),
+        "https://id.example.test/token/?v=2"
+    );
+    assert_eq!(full.client_auth, Some(ClientAuth::Body));
+    assert_eq!(full.scopes.unwrap(), ["read", "list:all"]);
+    assert_eq!(full.params["audience"], "https://api.example.test");
+
+    for (text, key, told) in [
+        ("", "oauth2", "needs a client_id"),
+        (r#"client_id = """#, "oauth2.client_id", "is empty"),
+        (
+            r#"client_id = "a", grant = "password""#,
+            "oauth2.grant",
+            "is not known",
+        ),
+        (
+            r#"client_id = "a", grant = "client-credentials""#,
+            "oauth2",
+            "needs a client_secret",
+        ),
+        (
+            r#"client_id = "a", grant = "client-credentials", client_secret = { env = "SHOP_TOKEN" }, refresh_token = { env = "SHOP_TOKEN" }"#,
+            "oauth2.refresh_token",
+            "belongs to the grant refresh-token",
+        ),
+        (
+            r#"client_id = "a", token_url = "http://id.example.test/token""#,
+            "oauth2.token_url",
+            "is not encrypted",
+        ),
+        (
+            r#"client_id = "a", token_url = "id.example.test""#,
+            "oauth2.token_url",
+            "is not a URL",
+        ),
+        (
+            r#"client_id = "a", token_url = "https://u:S3CR3T@id.example.test""#,
+            "oauth2.token_url",
+            "user or password",
+        ),
+        (
+            r#"client_id = "a", redirect = "https://acme.example.test/cb""#,
+            "oauth2.redirect",
+            "is not a loopback URL",
+        ),
+        (
+            r#"client_id = "a", scopes = ["a b"]"#,
+            "oauth2.scopes",
+            "is not one word",
+        ),
+        (
+            r#"client_id = "a", params = { code = "S3CR3T" }"#,
+            "oauth2.params.code",
+            "set by weir itself",
+        ),
+        (
+            r#"client_id = "a", client_secrt = "S3CR3T""#,
+            "oauth2.client_secrt",
+            "did you mean client_secret",
+        ),
+        (
+            r#"client_id = "a", account = "x", refresh_token = { env = "SHOP_TOKEN" }"#,
+            "oauth2.account",
+            "beside a refresh_token",
+        ),
+    ] {
+        let error = oauth2(text).unwrap_err();
+        let place = format!("/etc/weir/weir.toml:3: connection.a.auth.{key}: ");
+        assert!(
+            error
+                .lines()
+                .any(|line| line.starts_with(&place) && line.contains(told)),
+            "{text}: {error}"
+        );
+        assert!(!error.contains("S3CR3T"), "{error}");
+    }
+    let allowed = read(
+        "[connection.a]\nconnector = \"rest\"\nallow_http = true\n\
+         auth = { oauth2 = { client_id = \"a\", token_url = \"http://id.example.test/token\" } }\n",
+    );
+    assert!(allowed.is_ok(), "{allowed:?}");
 }
 
 fn set_mode(path: &Path, mode: u32) {

@@ -176,7 +176,16 @@ impl Webhook {
 
     /// A connector's word on which credential fits is missing here: what it would name must be named.
     fn auth(at: &Entry<'_>, report: &mut Report<'_>) -> Auth {
-        let auth = Auth::read(at, report);
+        let auth = Auth::read(at, true, report);
+        if matches!(auth, Auth::OAuth2(_)) {
+            let help = "allowed for a sink: bearer, basic, header, query";
+            report.complain(
+                at,
+                "is for connections: a sink's tokens are not renewed",
+                help,
+            );
+            return Auth::None;
+        }
         if let Auth::Header { name: None, .. } | Auth::Query { name: None, .. } = auth {
             let help =
                 "example: auth = { header = { name = \"X-Api-Key\", value = { env = \"KEY\" } } }";
@@ -196,6 +205,9 @@ impl Webhook {
             at.filled(report, URL_HELP)?
         } else {
             secret = auth::secret(at, report)?;
+            if !report.resolve {
+                return None;
+            }
             secret.reveal()
         };
         let wrong = |problem: &str, help: &str, report: &mut Report<'_>| {

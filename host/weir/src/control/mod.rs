@@ -71,6 +71,15 @@ pub enum Request {
         /// Only those of these units.
         unit: Option<String>,
     },
+    /// Lets a person sign in for a connection.
+    Login {
+        /// The connection.
+        connection: String,
+        /// By a code, in any browser; else in one on this machine.
+        device: bool,
+        /// How long the person may take, in ms.
+        wait: u64,
+    },
     /// Polls a connection again that needed a sign-in, and the units of it that were parked.
     Resume {
         /// The connection.

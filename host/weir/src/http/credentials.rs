@@ -1,7 +1,9 @@
 //! What proves who we are: added to a request after the connector has spoken, only at its origin, only over https
 //! (loopback aside), and shown to nobody.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,6 +13,7 @@ use url::Url;
 use super::guard::{is_loopback, remove_query_parameter, set_query_parameter};
 use super::redact::Redactor;
 use crate::config::{Auth, Secret, SecretSource};
+use crate::oauth::{Access, Client, Held, Trouble};
 
 /// A way to authenticate that an origin declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +28,7 @@ pub enum AuthScheme {
     Header(String),
     /// A query parameter of that name; an empty name leaves it to the configuration.
     Query(String),
-    /// A token by OAuth 2; one that the user has got elsewhere goes as `bearer`.
+    /// A token by OAuth 2: renewed by the host, or one that the user has got elsewhere, as `bearer`.
     OAuth2,
 }
 
@@ -44,13 +47,26 @@ pub struct Credential {
     way: Way,
     fingerprint: String,
     redactor: Redactor,
+    /// Of the token, where it is one of many.
+    number: Option<u64>,
 }
 
 #[derive(Clone)]
 enum Way {
     None,
-    Header { name: String, value: Secret },
-    Query { name: String, value: Secret },
+    Header {
+        name: String,
+        value: Secret,
+    },
+    Query {
+        name: String,
+        value: Secret,
+    },
+    /// Signs nothing by itself: [`Credential::current`] does with the token of the moment.
+    Renewed {
+        client: Arc<Client>,
+        held: Arc<Held>,
+    },
 }
 
 impl fmt::Debug for Credential {
@@ -66,6 +82,62 @@ impl Credential {
             way: Way::None,
             fingerprint: "none".to_owned(),
             redactor: Redactor::default(),
+            number: None,
+        }
+    }
+
+    /// Tokens that are renewed by the host.
+    pub fn renewed_by(client: Arc<Client>, held: Arc<Held>) -> Self {
+        Credential {
+            fingerprint: client.key().to_owned(),
+            redactor: Redactor::join([client.redactor()]).and_live(held.live()),
+            way: Way::Renewed { client, held },
+            number: None,
+        }
+    }
+
+    /// Whose tokens they are, when they are renewed by the host.
+    pub fn renewal(&self) -> Option<(&Arc<Client>, &Arc<Held>)> {
+        match &self.way {
+            Way::Renewed { client, held } => Some((client, held)),
+            _ => None,
+        }
+    }
+
+    /// What a call that is made now is signed with.
+    ///
+    /// # Errors
+    /// When there is no token to be had.
+    pub async fn current(&self) -> Result<Cow<'_, Credential>, Trouble> {
+        match &self.way {
+            Way::Renewed { client, held } => {
+                let access = held.access(client).await?;
+                Ok(Cow::Owned(self.with(&access)))
+            }
+            _ => Ok(Cow::Borrowed(self)),
+        }
+    }
+
+    /// What the call is signed with after the vendor has refused `used`; none where there is nothing else.
+    ///
+    /// # Errors
+    /// When there is no other token to be had.
+    pub async fn after(&self, used: &Credential) -> Result<Option<Credential>, Trouble> {
+        match (&self.way, used.number) {
+            (Way::Renewed { client, held }, Some(number)) => {
+                let access = held.renewed(client, number).await?;
+                Ok(Some(self.with(&access)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn with(&self, access: &Access) -> Credential {
+        Credential {
+            way: Way::authorization(format!("Bearer {}", access.token().reveal())),
+            fingerprint: self.fingerprint.clone(),
+            redactor: self.redactor.clone(),
+            number: Some(access.number()),
         }
     }
 
@@ -89,6 +161,7 @@ impl Credential {
             fingerprint: fingerprint(auth),
             way,
             redactor,
+            number: None,
         })
     }
 
@@ -114,7 +187,7 @@ impl Credential {
                 set_query_parameter(url, name, value.reveal());
                 Vec::new()
             }
-            Way::None => Vec::new(),
+            Way::None | Way::Renewed { .. } => Vec::new(),
         }
     }
 
@@ -122,6 +195,7 @@ impl Credential {
     pub(super) fn header_name(&self) -> Option<&str> {
         match &self.way {
             Way::Header { name, .. } => Some(name),
+            Way::Renewed { .. } => Some("authorization"),
             _ => None,
         }
     }
@@ -135,19 +209,25 @@ impl Credential {
 }
 
 impl Way {
-    fn fit(auth: &Auth, scheme: &AuthScheme) -> Option<Way> {
-        let authorization = |value: String| Way::Header {
+    fn authorization(value: String) -> Way {
+        Way::Header {
             name: "authorization".to_owned(),
             value: Secret::new(value),
-        };
+        }
+    }
+
+    fn fit(auth: &Auth, scheme: &AuthScheme) -> Option<Way> {
         match (auth, scheme) {
             (Auth::None, AuthScheme::None) => Some(Way::None),
             (Auth::Bearer(token), AuthScheme::Bearer | AuthScheme::OAuth2) => {
-                Some(authorization(format!("Bearer {}", token.reveal())))
+                Some(Way::authorization(format!("Bearer {}", token.reveal())))
             }
             (Auth::Basic { user, password }, AuthScheme::Basic) => {
                 let pair = format!("{}:{}", user.reveal(), password.reveal());
-                Some(authorization(format!("Basic {}", STANDARD.encode(pair))))
+                Some(Way::authorization(format!(
+                    "Basic {}",
+                    STANDARD.encode(pair)
+                )))
             }
             (Auth::Header { name, value }, AuthScheme::Header(declared)) => Some(Way::Header {
                 name: agreed(name.as_deref(), declared, true)?,
@@ -191,6 +271,7 @@ fn secrets(auth: &Auth) -> Vec<&Secret> {
                 vec![user, password]
             }
         }
+        Auth::OAuth2(settings) => settings.secrets().collect(),
     }
 }
 
@@ -216,6 +297,8 @@ fn fingerprint(auth: &Auth) -> String {
             feed(user.reveal());
             feed(password.reveal());
         }
+        // A client has a fingerprint of its own.
+        Auth::OAuth2(settings) => settings.secrets().for_each(|secret| feed(secret.reveal())),
     }
     hash.finalize()
         .iter()
@@ -225,8 +308,13 @@ fn fingerprint(auth: &Auth) -> String {
 }
 
 impl CredentialError {
-    fn new(auth: &Auth, schemes: &[AuthScheme]) -> Self {
-        let accepted: Vec<String> = schemes.iter().map(describe).collect();
+    pub(crate) fn new(auth: &Auth, schemes: &[AuthScheme]) -> Self {
+        let mut accepted: Vec<String> = Vec::new();
+        for word in schemes.iter().flat_map(describe) {
+            if !accepted.contains(&word) {
+                accepted.push(word);
+            }
+        }
         CredentialError {
             given: auth.kind(),
             accepted: accepted.join(", "),
@@ -238,23 +326,27 @@ impl CredentialError {
     }
 }
 
-fn describe(scheme: &AuthScheme) -> String {
-    match scheme {
+fn describe(scheme: &AuthScheme) -> Vec<String> {
+    vec![match scheme {
         AuthScheme::None => "none".to_owned(),
-        AuthScheme::Bearer | AuthScheme::OAuth2 => "bearer".to_owned(),
+        AuthScheme::OAuth2 => return vec!["oauth2".to_owned(), "bearer".to_owned()],
+        AuthScheme::Bearer => "bearer".to_owned(),
         AuthScheme::Basic => "basic".to_owned(),
         AuthScheme::Header(name) if name.is_empty() => "header (of any name)".to_owned(),
         AuthScheme::Query(name) if name.is_empty() => "query (of any name)".to_owned(),
         AuthScheme::Header(name) => format!("header {name}"),
         AuthScheme::Query(name) => format!("query {name}"),
-    }
+    }]
 }
 
 fn example(scheme: &AuthScheme) -> Option<String> {
     let secret = "{ env = \"NAME\" }";
     Some(match scheme {
         AuthScheme::None => return None,
-        AuthScheme::Bearer | AuthScheme::OAuth2 => format!("auth = {{ bearer = {secret} }}"),
+        AuthScheme::OAuth2 => {
+            format!("auth = {{ oauth2 = {{ client_id = \"weir-42\", client_secret = {secret} }} }}")
+        }
+        AuthScheme::Bearer => format!("auth = {{ bearer = {secret} }}"),
         AuthScheme::Basic => {
             format!("auth = {{ basic = {{ user = \"ops\", password = {secret} }} }}")
         }
@@ -270,114 +362,4 @@ fn example(scheme: &AuthScheme) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn bearer(token: &str) -> Auth {
-        Auth::Bearer(Secret::new(token))
-    }
-
-    #[test]
-    fn each_scheme_signs_in_its_own_way() {
-        let sign = |auth: &Auth, scheme: AuthScheme| {
-            let mut url = Url::parse("https://api.example.test/x?page=1").unwrap();
-            let headers = Credential::new(auth, &[scheme])
-                .unwrap()
-                .sign(&mut url, false);
-            (headers, url.to_string())
-        };
-        let plain = "https://api.example.test/x?page=1".to_owned();
-        assert_eq!(
-            sign(&bearer("tok_XYZ"), AuthScheme::Bearer),
-            (
-                vec![("authorization".into(), "Bearer tok_XYZ".into())],
-                plain.clone()
-            )
-        );
-        let basic = Auth::Basic {
-            user: Secret::new("Aladdin"),
-            password: Secret::new("open sesame"),
-        };
-        // The example of RFC 7617.
-        assert_eq!(
-            sign(&basic, AuthScheme::Basic),
-            (
-                vec![(
-                    "authorization".into(),
-                    "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==".into()
-                )],
-                plain.clone()
-            )
-        );
-        let header = Auth::Header {
-            name: None,
-            value: Secret::new("k1"),
-        };
-        assert_eq!(
-            sign(&header, AuthScheme::Header("X-Api-Key".into())),
-            (vec![("x-api-key".into(), "k1".into())], plain)
-        );
-        let query = Auth::Query {
-            name: Some("key".into()),
-            value: Secret::new("k&1"),
-        };
-        assert_eq!(
-            sign(&query, AuthScheme::Query(String::new())),
-            (
-                Vec::new(),
-                "https://api.example.test/x?page=1&key=k%261".to_owned()
-            )
-        );
-    }
-
-    #[test]
-    fn a_credential_is_not_sent_unencrypted() {
-        let credential = Credential::new(&bearer("tok_XYZ"), &[AuthScheme::Bearer]).unwrap();
-        let mut url = Url::parse("http://api.example.test/").unwrap();
-        assert!(credential.sign(&mut url, false).is_empty());
-        let mut url = Url::parse("http://127.0.0.1:8080/").unwrap();
-        assert_eq!(credential.sign(&mut url, false).len(), 1);
-    }
-
-    #[test]
-    fn auth_that_does_not_fit_says_what_would() {
-        let error = Credential::new(
-            &bearer("tok_XYZ"),
-            &[AuthScheme::Header("X-Api-Key".into())],
-        )
-        .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "auth = bearer does not fit: the connector accepts header X-Api-Key; example: auth = { header = { env = \"NAME\" } }"
-        );
-        assert!(Credential::new(&Auth::None, &[AuthScheme::Bearer]).is_err());
-        assert!(Credential::new(&Auth::None, &[AuthScheme::Bearer, AuthScheme::None]).is_ok());
-    }
-
-    #[test]
-    fn fingerprints_tell_credentials_apart_and_nothing_else() {
-        let of = |auth: &Auth| fingerprint(auth);
-        assert_eq!(of(&bearer("tok_XYZ")), of(&bearer("tok_XYZ")));
-        assert_ne!(of(&bearer("tok_XYZ")), of(&bearer("tok_XYz")));
-        assert_eq!(of(&bearer("tok_XYZ")).len(), 12);
-        let debug = format!(
-            "{:?}",
-            Credential::new(&bearer("tok_XYZ"), &[AuthScheme::Bearer]).unwrap()
-        );
-        assert!(!debug.contains("tok_XYZ"));
-    }
-
-    #[test]
-    fn the_encoded_pair_of_basic_is_masked_and_the_users_name_is_not() {
-        let auth = Auth::Basic {
-            user: Secret::new("operator"),
-            password: Secret::new("hunter22"),
-        };
-        let credential = Credential::new(&auth, &[AuthScheme::Basic]).unwrap();
-        let masked = credential
-            .redactor()
-            .mask("operator sent Basic b3BlcmF0b3I6aHVudGVyMjI= for hunter22")
-            .into_owned();
-        assert_eq!(masked, "operator sent Basic [secret] for [secret]");
-    }
-}
+mod tests;

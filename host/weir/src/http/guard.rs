@@ -372,7 +372,7 @@ pub(super) fn remove_query_parameter(url: &mut Url, name: &str) {
 
 /// Puts the config's values into a template. A value fills a part of a host or a path and may not end it; only where
 /// the template begins with a field may that field be a whole URL.
-fn fill(template: &str, config: &Value) -> Result<String, String> {
+pub(crate) fn fill(template: &str, config: &Value) -> Result<String, String> {
     let mut filled = String::new();
     let mut rest = template;
     while let Some((before, from)) = rest.split_once('{') {

@@ -1,12 +1,15 @@
 //! Masks known secrets in any text, in the forms in which they turn up.
 //!
 //! The host knows its own secrets, so whatever is logged, stored or printed can be searched for them: as they are,
-//! percent-encoded, in base64, and escaped for JSON. Secrets shorter than four characters are left alone: masking
+//! percent-encoded, in base64, and escaped for JSON. Tokens that are renewed while the host runs are known from the moment
+//! that they come, and for a while after they have been replaced. Secrets shorter than four characters are left alone: masking
 //! them would spoil every text and protect nothing.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -21,7 +24,41 @@ const SHORTEST: usize = 4;
 #[derive(Clone, Default)]
 pub struct Redactor {
     /// Longest first, so that a form which contains another one is masked whole.
-    forms: Vec<String>,
+    forms: Arc<[String]>,
+    live: Option<Live>,
+}
+
+/// How many secrets that come and go are known at once.
+const RECENT: usize = 16;
+
+/// Secrets that come and go: the newest of them.
+#[derive(Clone, Default)]
+pub struct Live {
+    /// Each with all its forms, the secret itself first.
+    recent: Arc<ArcSwap<Vec<Arc<[String]>>>>,
+}
+
+impl Live {
+    /// From now on this is masked too.
+    pub fn add(&self, secret: &str) {
+        if secret.len() < SHORTEST {
+            return;
+        }
+        let known = |recent: &[Arc<[String]>]| {
+            recent
+                .iter()
+                .any(|forms| forms.first().is_some_and(|first| first == secret))
+        };
+        if known(&self.recent.load()) {
+            return;
+        }
+        let added: Arc<[String]> = forms(secret).into();
+        self.recent.rcu(|recent| {
+            let kept = recent.len().min(RECENT - 1);
+            let kept = recent.iter().skip(recent.len() - kept).cloned();
+            kept.chain([added.clone()]).collect::<Vec<_>>()
+        });
+    }
 }
 
 impl fmt::Debug for Redactor {
@@ -33,38 +70,66 @@ impl fmt::Debug for Redactor {
 impl Redactor {
     /// One that masks all of these.
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut forms: Vec<String> = secrets
-            .into_iter()
-            .filter(|secret| secret.len() >= SHORTEST)
-            .flat_map(forms)
-            .filter(|form| form.len() >= SHORTEST)
-            .collect();
-        forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
-        forms.dedup();
-        Redactor { forms }
+        Redactor::of(
+            secrets
+                .into_iter()
+                .filter(|secret| secret.len() >= SHORTEST)
+                .flat_map(forms)
+                .collect(),
+        )
     }
 
-    /// One that masks what any of these masks.
+    /// One that masks what any of these masks, whatever comes and goes aside.
     pub fn join<'a>(redactors: impl IntoIterator<Item = &'a Redactor>) -> Self {
-        let mut forms: Vec<String> = redactors
-            .into_iter()
-            .flat_map(|redactor| redactor.forms.iter().cloned())
-            .collect();
-        forms.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
+        Redactor::of(
+            redactors
+                .into_iter()
+                .flat_map(|redactor| redactor.forms.iter().cloned())
+                .collect(),
+        )
+    }
+
+    /// The same, with secrets that come and go.
+    pub fn and_live(mut self, live: &Live) -> Self {
+        self.live = Some(live.clone());
+        self
+    }
+
+    fn of(mut forms: Vec<String>) -> Self {
+        forms.retain(|form| form.len() >= SHORTEST);
+        forms.sort_by(|a, b| longest_first(a, b));
         forms.dedup();
-        Redactor { forms }
+        Redactor {
+            forms: forms.into(),
+            live: None,
+        }
     }
 
     /// The text without secrets; borrowed where there was none.
     pub fn mask<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut masked = Cow::Borrowed(text);
-        for form in &self.forms {
-            if masked.contains(form.as_str()) {
-                masked = Cow::Owned(masked.replace(form.as_str(), MASK));
+        let mut hide = |form: &str| {
+            if masked.contains(form) {
+                masked = Cow::Owned(masked.replace(form, MASK));
+            }
+        };
+        let recent = self.live.as_ref().map(|live| live.recent.load_full());
+        match recent.filter(|recent| !recent.is_empty()) {
+            None => self.forms.iter().for_each(|form| hide(form)),
+            Some(recent) => {
+                let live = recent.iter().flat_map(|forms| forms.iter());
+                let live = live.filter(|form| form.len() >= SHORTEST);
+                let mut all: Vec<&String> = self.forms.iter().chain(live).collect();
+                all.sort_by(|a, b| longest_first(a, b));
+                all.into_iter().for_each(|form| hide(form));
             }
         }
         masked
     }
+}
+
+fn longest_first(a: &str, b: &str) -> std::cmp::Ordering {
+    b.len().cmp(&a.len()).then_with(|| a.cmp(b))
 }
 
 impl Redactor {
@@ -72,13 +137,16 @@ impl Redactor {
     pub fn mask_beginning(&self, text: &str) -> String {
         let mut text = text;
         let mut cut = false;
-        // What is left may end in the beginning of another form.
-        while let Some(at) = self
+        let recent = self.live.as_ref().map(|live| live.recent.load_full());
+        let live = recent.iter().flat_map(|recent| recent.iter());
+        let live = live.flat_map(|forms| forms.iter());
+        let all: Vec<&String> = self
             .forms
             .iter()
-            .filter_map(|form| overhang(text, form))
-            .min()
-        {
+            .chain(live.filter(|form| form.len() >= SHORTEST))
+            .collect();
+        // What is left may end in the beginning of another form.
+        while let Some(at) = all.iter().filter_map(|form| overhang(text, form)).min() {
             cut = true;
             text = text.get(..at).unwrap_or_default();
         }
@@ -219,6 +287,22 @@ mod tests {
             Redactor::new(["S3CR3T-9f2"]).mask("nothing here"),
             Cow::Borrowed(_)
         ));
+    }
+
+    #[test]
+    fn secrets_that_come_are_masked_from_then_on_and_old_ones_for_a_while() {
+        let live = Live::default();
+        let redactor = Redactor::new(["S3CR3T"]).and_live(&live);
+        assert_eq!(redactor.mask("tok_0001 S3CR3T"), "tok_0001 [secret]");
+        live.add("tok_0001");
+        live.add("tok_0001-S3CR3T");
+        let text = "tok_0001 tok_0001-S3CR3T S3CR3T";
+        assert_eq!(redactor.mask(text), "[secret] [secret] [secret]");
+        for number in 2..2 + RECENT {
+            live.add(&format!("tok_{number:04}"));
+        }
+        assert_eq!(redactor.mask("tok_0001"), "tok_0001");
+        assert_eq!(redactor.mask("tok_0017 tok_0003"), "[secret] [secret]");
     }
 
     #[test]

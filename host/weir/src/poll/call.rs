@@ -15,8 +15,9 @@ use super::prepare::{Prepared, Reading, Wrong, prepare};
 use super::run::{FaultSeen, Poll};
 use super::shown::{Excerpt, request_line};
 use crate::http::CallLimits;
+use crate::http::credentials::Credential;
 use crate::http::exchange::{Answer, Ask, Endpoint, Exchange, ExchangeError};
-use crate::http::guard::Target;
+use crate::http::guard::{Origin, Target};
 use crate::status::Latencies;
 use crate::store::{BudgetKey, BudgetRow, ShownAnswer, StoreError, Validator, ValidatorKey};
 
@@ -40,6 +41,29 @@ pub(super) struct Answered {
     /// How the last call went.
     call: miad::Call,
     pub(super) budgets: Vec<(BudgetKey, BudgetRow)>,
+}
+
+impl Answered {
+    /// Nothing yet.
+    pub(super) fn none() -> Answered {
+        Answered {
+            calls: 0,
+            bytes: 0,
+            latency: 0,
+            latencies: Latencies::default(),
+            call: miad::Call::Failed,
+            budgets: Vec::new(),
+        }
+    }
+
+    /// What an earlier answer to the same question cost and said.
+    pub(super) fn add(&mut self, earlier: Answered) {
+        self.calls = self.calls.saturating_add(earlier.calls);
+        self.bytes += earlier.bytes;
+        self.latency = self.latency.max(earlier.latency);
+        self.latencies.merge(&earlier.latencies);
+        self.budgets.splice(..0, earlier.budgets);
+    }
 }
 
 /// What an answer means.
@@ -91,30 +115,23 @@ impl Poll<'_> {
         }
     }
 
-    /// Makes the call and reads the answer.
-    pub(super) async fn call(
+    /// Makes the call with this credential and reads the answer.
+    pub(super) async fn call_as(
         &mut self,
         step: Option<&str>,
-        request: Request,
+        request: &Request,
+        origin: &Origin,
+        credential: &Credential,
     ) -> Result<Call, CallFailed> {
         let connection = self.connection.clone();
-        let Some(place) = connection.origins.get(&request.origin) else {
-            return Err(CallFailed::Fault(permanent(
-                "origin",
-                format!(
-                    "the connector asks for origin {:?}, which it does not declare",
-                    request.origin
-                ),
-            )));
-        };
         let endpoint = Endpoint {
-            origin: &place.origin,
-            credential: &place.credential,
+            origin,
+            credential,
             user_agent: &self.host.config.host.user_agent,
         };
-        let mut asked = ask(&request);
+        let mut asked = ask(request);
         if let Some(header) = &request.idempotency_header {
-            let key = self.write_key(step, &request).await?;
+            let key = self.write_key(step, request).await?;
             asked
                 .headers
                 .retain(|(name, _)| !name.eq_ignore_ascii_case(header));
@@ -137,14 +154,7 @@ impl Poll<'_> {
         if request.conditional && self.walk.reason != Reason::Resync {
             known = self.host.store.validator(&key)?;
         }
-        let mut seen = Answered {
-            calls: 0,
-            bytes: 0,
-            latency: 0,
-            latencies: Latencies::default(),
-            call: miad::Call::Failed,
-            budgets: Vec::new(),
-        };
+        let mut seen = Answered::none();
         let mut answer = self.send(&exchange, known.as_ref(), &mut seen).await;
         if let (Ok((answered, ..)), Some(validator)) = (&answer, &known)
             && answered.response.status == 304
@@ -188,7 +198,7 @@ impl Poll<'_> {
         let read = self
             .read(
                 step,
-                &request,
+                request,
                 (answer, anchor, limits),
                 key.clone(),
                 &mut seen,
@@ -456,7 +466,7 @@ impl Poll<'_> {
 
     /// A connector may quote what it was given, and a vendor what it was sent: the connection's secrets are masked in
     /// whatever is kept.
-    fn masked(&self, mut fault: Fault) -> Fault {
+    pub(super) fn masked(&self, mut fault: Fault) -> Fault {
         fault.message = self.connection.redactor.mask(&fault.message).into_owned();
         fault.code = self.connection.redactor.mask(&fault.code).into_owned();
         fault
@@ -540,7 +550,7 @@ fn fault(class: Class, code: &str, message: String) -> Fault {
     }
 }
 
-fn permanent(code: &str, message: String) -> Fault {
+pub(super) fn permanent(code: &str, message: String) -> Fault {
     fault(Class::Permanent, code, message)
 }
 

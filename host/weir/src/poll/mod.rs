@@ -18,6 +18,7 @@
 //! | --- | --- |
 //! | `run` | the walk: step after step until it ends, waits or fails |
 //! | `call` | one call: request, answer, what its headers say |
+//! | `sign` | the same with a credential that is renewed on the way |
 //! | `prepare` | from an answer to hashed records |
 //! | `aside` | which records cannot be taken, and when their page is refused for them |
 //! | `reviews` | what waits for a person |
@@ -38,6 +39,7 @@ mod probe;
 mod reviews;
 mod run;
 mod shown;
+mod sign;
 mod write;
 
 use serde::{Deserialize, Serialize};

@@ -56,12 +56,13 @@ pub async fn probe(host: &Host, unit: UnitId) -> Result<Probed, StoreError> {
     let (Some(connection), Some(stream)) = (connection, stream) else {
         return Ok(bad(&key, "it is not polled any more".to_owned()));
     };
-    if let Some(why) = host.sign_in.needed(&key.connection) {
+    if let Some(needed) = host.sign_in.all().remove(&key.connection) {
         return Ok(bad(
             &key,
             format!(
-                "needs a sign-in: {why}; then `weir resume {}`",
-                key.connection
+                "needs a sign-in: {}; then `{}`",
+                needed.why,
+                needed.way_out(&key.connection)
             ),
         ));
     }

@@ -16,6 +16,7 @@ use super::transport::SimTransport;
 use super::{Ending, Finished, Happening, RunError, Setup, SimClock, Watcher, What};
 use crate::deliveries::Deliveries;
 use crate::host::{DRAIN, Host, Parts};
+use crate::oauth::KeySource;
 use crate::random::Random;
 use crate::sink::Sink;
 use crate::stop::Stop;
@@ -213,6 +214,8 @@ impl Run<'_> {
                 }),
                 runtime: self.setup.machine.runtime.clone(),
                 catalogue: self.setup.machine.catalogue.clone(),
+                // Nobody looks for secrets in a simulated store, and nothing is kept of it.
+                key: KeySource::Given([0; 32]),
             },
         )?;
         stage.tell(|watch, now| watch.started(now, self.boots));

@@ -61,11 +61,15 @@ pub(super) fn needs(limits: &Alert, view: &Snapshot) -> Vec<Need> {
             need(
                 "sign-in",
                 format!(
-                    "{} needs a sign-in since {}: {}: renew its credential, then `weir resume {}`",
+                    "{} needs a sign-in since {}: {}: {}`{}`",
                     connection.name,
                     moment(needed.since),
                     needed.why,
-                    connection.name
+                    match needed.login {
+                        true => "",
+                        false => "renew its credential, then ",
+                    },
+                    needed.way_out
                 ),
             );
         }

@@ -89,6 +89,12 @@ pub struct SignInNeeded {
     pub since: Timestamp,
     /// What the vendor said.
     pub why: String,
+    /// What to type.
+    #[serde(default)]
+    pub way_out: String,
+    /// That is all; else the credential is to be renewed first.
+    #[serde(default)]
+    pub login: bool,
 }
 
 /// One stream.
@@ -311,6 +317,8 @@ fn connections(host: &Host, units: &BTreeMap<String, u64>) -> Vec<ConnectionStat
                 paused: settings.pause,
                 needs_sign_in: needed.map(|needed| SignInNeeded {
                     since: needed.since,
+                    way_out: needed.way_out(name),
+                    login: needed.login,
                     why: needed.why,
                 }),
                 units: units.get(name).copied().unwrap_or(0),

@@ -228,7 +228,7 @@ fn scheme(scheme: &AuthScheme) -> String {
         AuthScheme::Basic => "basic".to_owned(),
         AuthScheme::Header(name) => format!("header {name}"),
         AuthScheme::Query(name) => format!("query {name}"),
-        AuthScheme::Oauth2(_) => "bearer (an OAuth 2 access token)".to_owned(),
+        AuthScheme::Oauth2(oauth2) => format!("oauth2 (tokens from {})", oauth2.token_url),
     }
 }
 

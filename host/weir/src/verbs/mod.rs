@@ -7,6 +7,7 @@
 mod check;
 pub mod connectors;
 mod gaps;
+mod login;
 pub(crate) mod polls;
 mod records;
 mod resume;
@@ -22,6 +23,7 @@ use tokio::sync::mpsc;
 use crate::config;
 use crate::control::{Reply, Request, Said};
 use crate::host::Host;
+use crate::oauth::login::LoginError;
 use crate::store::StoreError;
 
 pub use check::broken_config;
@@ -44,13 +46,16 @@ pub enum Failure {
     /// Something was named that is not there.
     #[error("{0}")]
     Unknown(String),
+    /// Nobody has signed in.
+    #[error(transparent)]
+    Login(#[from] LoginError),
 }
 
 impl Failure {
     /// The exit code that it calls for: naming what is not there is wrong use.
     pub fn exit(&self) -> u8 {
         match self {
-            Failure::Store(_) => 1,
+            Failure::Store(_) | Failure::Login(_) => 1,
             Failure::Unknown(_) => 2,
         }
     }
@@ -63,7 +68,10 @@ impl Failure {
 pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Result<Reply, Failure> {
     // A host that has just started does not know its units yet. Whoever opened one for the request has seen to that.
     let about_units = match &request {
-        Request::Sync { .. } | Request::Check { .. } | Request::Resume { .. } => true,
+        Request::Sync { .. }
+        | Request::Check { .. }
+        | Request::Resume { .. }
+        | Request::Login { .. } => true,
         Request::Records { unit, .. } | Request::Gaps { unit } => unit.is_some(),
         Request::Polls(filter) => filter.unit.is_some(),
         _ => false,
@@ -89,6 +97,11 @@ pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Resul
         }
         Request::Polls(filter) => polls::answer(host, &filter),
         Request::Gaps { unit } => gaps::answer(host, unit.as_deref()),
+        Request::Login {
+            connection,
+            device,
+            wait,
+        } => login::answer(host, &connection, device, wait, &caller).await,
         Request::Resume { connection } => resume::answer(host, &connection, &caller).await,
     }
 }
@@ -108,6 +121,7 @@ pub fn render(request: &Request, body: serde_json::Value) -> Result<String, serd
         Request::Records { .. } => records::render(&serde_json::from_value(body)?),
         Request::Polls(_) => polls::render(&serde_json::from_value(body)?),
         Request::Gaps { .. } => gaps::render(&serde_json::from_value(body)?),
+        Request::Login { .. } => login::render(&serde_json::from_value(body)?),
         Request::Resume { .. } => resume::render(&serde_json::from_value(body)?),
     })
 }

@@ -32,6 +32,11 @@ pub(super) async fn answer(
         return Err(no_connection(host, name));
     }
     let signed_in = host.sign_in.needed(name).is_some();
+    if let Some(connection) = host.connections.get(name)
+        && let Some((_, held)) = connection.renewal()
+    {
+        held.revive().await;
+    }
     // What is read anew below must already have landed.
     settled(host.sign_in.clear(&*host.store, name).await)?;
     let mut parked = Vec::new();

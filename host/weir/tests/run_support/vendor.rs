@@ -16,6 +16,8 @@ pub struct Asked {
     pub target: String,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
+    /// The body as text; empty without one.
+    pub body: String,
 }
 
 impl Asked {
@@ -139,7 +141,8 @@ impl Shared {
 fn read_request(stream: &mut TcpStream) -> io::Result<Asked> {
     stream.set_read_timeout(Some(DEADLINE))?;
     stream.set_nodelay(true)?;
-    let mut lines = BufReader::new(stream).lines();
+    let mut reader = BufReader::new(stream);
+    let mut lines = reader.by_ref().lines();
     let first = lines
         .next()
         .unwrap_or(Err(io::ErrorKind::UnexpectedEof.into()))?;
@@ -154,7 +157,16 @@ fn read_request(stream: &mut TcpStream) -> io::Result<Asked> {
             None => break,
         }
     }
-    Ok(Asked { target, headers })
+    let mut asked = Asked {
+        target,
+        headers,
+        body: String::new(),
+    };
+    let length = asked.header("content-length").unwrap_or("0").parse();
+    reader
+        .take(length.unwrap_or(0))
+        .read_to_string(&mut asked.body)?;
+    Ok(asked)
 }
 
 /// Records `{"id":1},...` up to this id, as `{"orders":[...]}`.

@@ -240,6 +240,7 @@ fn scheme(auth: &Auth) -> AuthScheme {
     match auth {
         Auth::None => AuthScheme::None,
         Auth::Bearer(_) => AuthScheme::Bearer,
+        Auth::OAuth2(_) => AuthScheme::OAuth2,
         Auth::Basic { .. } => AuthScheme::Basic,
         Auth::Header { .. } => AuthScheme::Header(String::new()),
         Auth::Query { .. } => AuthScheme::Query(String::new()),
