@@ -44,6 +44,26 @@ fn the_table_of_keys_is_one_that_loads() {
 }
 
 #[test]
+fn the_webhook_is_one_that_loads_and_shows_the_defaults() {
+    let readme = include_str!("../../../README.md");
+    let shown = readme
+        .split("```toml\n")
+        .find(|block| block.contains("type = \"webhook\""))
+        .and_then(|block| block.split("```").next())
+        .expect("the README shows a webhook");
+    let dir = tempfile::tempdir().expect("a directory");
+    let load = |text: &str| {
+        let path = dir.path().join("weir.toml");
+        std::fs::write(&path, text).expect("written");
+        let config = config::load(&path).unwrap_or_else(|errors| panic!("{errors}"));
+        assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+        config.sinks
+    };
+    let least = "[sink.hook]\ntype = \"webhook\"\nurl = \"http://127.0.0.1:8080/records\"\n";
+    assert_eq!(load(shown), load(least));
+}
+
+#[test]
 fn every_link_leads_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = include_str!("../../../README.md");

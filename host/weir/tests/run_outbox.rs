@@ -4,11 +4,11 @@
 mod run_support;
 
 use std::fs;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use run_support::vendor::{Vendor, json, orders, orders_with};
+use run_support::vendor::{Vendor, answer, json, orders, orders_with};
 use run_support::*;
 
 /// Twenty more records of a kilobyte each with every call, as long as it is asked.
@@ -199,4 +199,68 @@ fn what_waits_of_a_connection_that_was_taken_out_is_still_delivered() {
     for connection in ["acme", "beta"] {
         assert_eq!(place.keys(connection), first_revisions(4), "{connection}");
     }
+}
+
+/// Makes the first three of the waiting records unreadable, behind the back of a host that has ended.
+fn damage(place: &Place) {
+    const OUTBOX: redb::TableDefinition<'_, u64, &[u8]> = redb::TableDefinition::new("outbox");
+    /// Header, row of an entry, and where in the row its operation is.
+    const LAYOUT: (usize, usize, usize) = (29, 25, 16);
+    let db = redb::Database::open(place.data().join("weir.redb")).unwrap();
+    let tx = db.begin_write().unwrap();
+    {
+        use redb::ReadableTable as _;
+        let mut table = tx.open_table(OUTBOX).unwrap();
+        let (first, mut chunk) = {
+            let (first, chunk) = table.first().unwrap().unwrap();
+            (first.value(), chunk.value().to_vec())
+        };
+        let (header, row, operation) = LAYOUT;
+        for at in 0..3 {
+            chunk[header + row * at + operation] = 7;
+        }
+        table.insert(first, chunk.as_slice()).unwrap();
+    }
+    tx.commit().unwrap();
+}
+
+#[test]
+fn case_147_bad_rows_at_the_head_are_set_aside_and_the_rest_is_delivered_in_order() {
+    let vendor = Vendor::new(|_| json(orders(100)));
+    // Batches of three where the sink has batches.
+    let (receiver, taken) = {
+        let taken: Arc<Mutex<Vec<String>>> = Arc::default();
+        let log = taken.clone();
+        let receiver = Vendor::new(move |asked| {
+            let got = lines(&asked.body);
+            log.lock()
+                .unwrap()
+                .extend(got.into_iter().map(|line| line.id));
+            answer(200, &[], "")
+        });
+        (receiver, taken)
+    };
+    let hook = format!(
+        "\n[sink.hook]\ntype = \"webhook\"\nurl = \"{}\"\nbatch = {{ records = 3 }}\n",
+        receiver.origin()
+    );
+    let acme = connection("acme", &vendor.origin(), "");
+    // Nobody listens yet.
+    let deaf = "\n[sink.hook]\ntype = \"webhook\"\nurl = \"http://127.0.0.1:9\"\n";
+    let place = Place::new(&format!("{acme}{FILES}{deaf}"));
+    fs::write(place.path("out"), "").unwrap();
+    assert_eq!(place.sync(&[]).1, 1);
+    damage(&place);
+    fs::remove_file(place.path("out")).unwrap();
+    place.configure(&format!("{acme}{FILES}{hook}"));
+    let (report, exit) = place.sync(&[]);
+    assert_eq!(report["delivered"], true, "{report}");
+    assert_eq!(exit, 3, "somebody must look: {report}");
+    let good = first_revisions(100)[3..].to_vec();
+    assert_eq!(place.keys("acme"), good);
+    let ids: Vec<String> = (4..=100).map(|id| id.to_string()).collect();
+    assert_eq!(*taken.lock().unwrap(), ids);
+    let (status, exit) = place.json(&["status"]);
+    assert_eq!(exit, 3);
+    assert_eq!(status["dead_letters"], 6, "three of each sink: {status}");
 }

@@ -204,11 +204,16 @@ impl Rig {
 
     /// Waits until nothing is being polled and nothing is due.
     pub async fn settle(&self) {
+        // What a wake has set going gets its turn, whether or not a poll is among it.
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
         loop {
             let idle = {
-                let queue = self.host.scheduler.queue();
+                let scheduler = &self.host.scheduler;
                 let now = weir::clock::Clock::monotonic(&*self.clock);
-                queue.running() == 0 && queue.next_due().is_none_or(|due| due > now)
+                let running = scheduler.queue().running();
+                running == 0 && scheduler.next_start(now).is_none_or(|due| due > now)
             };
             if idle && self.clock.someone_sleeps() {
                 return;

@@ -106,10 +106,10 @@ pub struct Login {
 
 /// `weir resume`
 #[derive(Debug, Args)]
-#[command(after_help = "Example: weir resume oss\n\
+#[command(after_help = "Examples: weir resume oss, weir resume sink.hook\n\
     Renew the credential first; a changed one in weir.toml counts as a sign-in by itself at the next start.")]
 pub struct Resume {
-    /// The connection's name in weir.toml
+    /// The connection's name in weir.toml; a sink that needs a person is `sink.NAME`
     #[arg(value_name = "CONNECTION")]
     connection: String,
 }

@@ -42,18 +42,19 @@ impl Concluded {
     /// The rows that it leaves, and what whoever waits is told.
     pub(super) fn store(self, row: PollRow, tally: &Tally) -> (Conclusion, Report) {
         let class = self.fault.as_ref().map(|fault| fault.class);
+        let message = self.message.or_else(|| row.message.clone());
         let mut state = self.state;
         state.last = Some(Last {
             ended: row.ended,
             outcome: self.outcome.name().to_owned(),
-            message: self.message.clone(),
+            message: message.clone(),
             unkept: self.unkept,
         });
         let report = Report {
             unit: Some(row.key.clone()),
             outcome: self.outcome,
             class,
-            message: self.message.clone(),
+            message: message.clone(),
             tally: tally.clone(),
             due: self.due,
             more: self.more,
@@ -62,7 +63,7 @@ impl Concluded {
             outcome: self.outcome.name().to_owned(),
             class,
             code: self.fault.map(|fault| fault.code),
-            message: self.message,
+            message,
             tally: tally.clone(),
             interval: self.interval,
             why: self.why,

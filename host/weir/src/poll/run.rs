@@ -19,7 +19,7 @@ use super::reviews::{NoRoom, Reviews};
 use super::{Job, Outcome, Report, SHORT_WAIT};
 use crate::connection::{Connection, Stream};
 use crate::host::Host;
-use crate::schedule::StoreFails;
+use crate::schedule::{Pressure, StoreFails};
 use crate::status::Latencies;
 use crate::store::{
     BudgetKey, BudgetRow, Commit, Conclusion, Dedup, Durable, PollRow, PreparedRecord, RecordData,
@@ -243,7 +243,7 @@ fn ms(length: Duration) -> i64 {
 }
 
 /// How long a unit rests when the sinks do not keep up, in ms.
-const SINK_PAUSE: i64 = 5_000;
+const SINK_PAUSE: u64 = 5_000;
 
 /// What this poll has seen so far. Filled inside the store's transactions, in the order of the pages.
 #[derive(Default)]
@@ -565,11 +565,8 @@ impl<'a> Poll<'a> {
 
     /// Waits until the budgets have room for a call, if that is soon.
     async fn room_for(&self, request: &Request) -> Option<Ended> {
-        if self.host.scheduler.outbox_full() {
-            return Some(Ended::Waiting {
-                until: self.host.clock.wall().saturating_add(SINK_PAUSE),
-                why: "the sinks do not keep up".to_owned(),
-            });
+        if let Some(ended) = self.held_back() {
+            return Some(ended);
         }
         while let Some((until, why)) = self.host.ledger.admit(self, request) {
             let now = self.host.clock.wall();
@@ -586,6 +583,27 @@ impl<'a> Poll<'a> {
             }
         }
         None
+    }
+
+    /// What it means for the next call of this poll that the sinks are behind.
+    fn held_back(&self) -> Option<Ended> {
+        let pressure = self.host.scheduler.pressure();
+        let why = pressure.why()?;
+        let pause = match pressure {
+            Pressure::Slow { pause } => {
+                // The schedule has let it begin for one call.
+                let first = lock(&self.so_far).tally.calls == 0;
+                if first && self.job.reason == Reason::Schedule {
+                    return None;
+                }
+                pause
+            }
+            Pressure::Full | Pressure::None => SINK_PAUSE,
+        };
+        Some(Ended::Waiting {
+            until: self.host.clock.wall().saturating_add_unsigned(pause),
+            why: why.to_owned(),
+        })
     }
 
     fn answered(&mut self, seen: &Answered, baggage: &mut Baggage) {
@@ -750,7 +768,8 @@ impl<'a> Poll<'a> {
             outcome: String::new(),
             class: None,
             code: None,
-            message: None,
+            // Shown where the poll itself has nothing to say.
+            message: self.host.scheduler.pressure().why().map(str::to_owned),
             tally: Tally::default(),
             interval: 0,
             why: String::new(),

@@ -9,8 +9,10 @@
 //! - Due times are stored by wall time and waited for by monotonic time: a clock that is set back or forward makes no
 //!   poll late or early.
 //! - A poll that panics costs that poll alone: its unit comes back later with the reason in the log.
-//! - When the sinks do not keep up and the outbox reaches its bound, no call is made until it has shrunk.
+//! - When the sinks do not keep up and the outbox reaches its bound, polling slows down; it rests at twice the bound
+//!   ([`pressure`]).
 
+pub mod pressure;
 mod queue;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +27,9 @@ use crate::host::Host;
 use crate::poll::{Job, Outcome, Report, poll};
 use crate::store::{StoreError, UnitId};
 
+use pressure::Valve;
+
+pub use pressure::Pressure;
 pub use queue::{Asked, Queue, Turn};
 
 /// How long a unit rests after its poll panicked, in ms.
@@ -42,7 +47,7 @@ pub struct Scheduler {
     wake: Notify,
     /// Polls end; whoever waits for all of them to have ended looks again.
     ended: Notify,
-    outbox_full: AtomicBool,
+    valve: Valve,
     on_demand: AtomicBool,
     trouble: Mutex<Option<Trouble>>,
 }
@@ -75,7 +80,7 @@ impl Scheduler {
             )),
             wake: Notify::new(),
             ended: Notify::new(),
-            outbox_full: AtomicBool::new(false),
+            valve: Valve::default(),
             on_demand: AtomicBool::new(false),
             trouble: Mutex::new(None),
         }
@@ -134,9 +139,19 @@ impl Scheduler {
         }
     }
 
-    /// The sinks are so far behind that nothing new is asked for.
-    pub fn outbox_full(&self) -> bool {
-        self.outbox_full.load(Ordering::Relaxed)
+    /// How far the sinks are behind.
+    pub fn pressure(&self) -> Pressure {
+        self.valve.pressure()
+    }
+
+    /// When the next poll may begin, by the monotonic clock: a moment that is over when somebody has asked for it; none
+    /// when nothing is due, or while the outbox is full.
+    pub fn next_start(&self, now: Duration) -> Option<Duration> {
+        let next = self.queue().next_due()?;
+        if next.is_zero() {
+            return Some(next);
+        }
+        Some(next.max(self.valve.opens(now)?))
     }
 
     /// A poll gives a sign of life.
@@ -154,12 +169,11 @@ pub async fn run(host: Arc<Host>) {
     while !host.stop.stopped() {
         start_turns(&host, &slots);
         let now = host.clock.monotonic();
-        let next = host.scheduler.queue().next_due();
         // Without a free slot or room in the outbox the end of a poll, or the gauge, wakes us.
-        let blocked = slots.available_permits() == 0 || host.scheduler.outbox_full();
-        let pause = match next {
-            Some(next) if !blocked => next.saturating_sub(now),
-            _ => Duration::from_secs(3600),
+        let next = host.scheduler.next_start(now);
+        let pause = match next.filter(|_| slots.available_permits() > 0) {
+            Some(next) => next.saturating_sub(now),
+            None => Duration::from_secs(3600),
         };
         tokio::select! {
             biased;
@@ -184,17 +198,7 @@ fn start_turns(host: &Arc<Host>, slots: &Arc<Semaphore>) {
             return;
         };
         let now = host.clock.monotonic();
-        let full = host.scheduler.outbox_full();
-        let turn = {
-            let mut queue = host.scheduler.queue();
-            // Whoever asks is told that the sinks do not keep up, by a poll that makes no call.
-            if full {
-                queue.next_asked(now)
-            } else {
-                queue.next(now)
-            }
-        };
-        let Some(turn) = turn else {
+        let Some(turn) = next_turn(&host.scheduler, now) else {
             return;
         };
         let host = host.clone();
@@ -210,6 +214,25 @@ fn start_turns(host: &Arc<Host>, slots: &Arc<Semaphore>) {
             host.scheduler.ended.notify_waiters();
         });
     }
+}
+
+/// The next poll that may begin. Under pressure whoever asks is told that the sinks do not keep up, by a poll that makes
+/// no call; what is due begins as the valve lets it.
+fn next_turn(scheduler: &Scheduler, now: Duration) -> Option<Turn> {
+    let mut queue = scheduler.queue();
+    if scheduler.pressure() == Pressure::None {
+        return queue.next(now);
+    }
+    if let Some(asked) = queue.next_asked(now) {
+        return Some(asked);
+    }
+    let opens = scheduler.valve.opens(now)?;
+    // Taking a turn begins it, so the valve is looked at first.
+    let due = if opens <= now { queue.next(now) } else { None };
+    if due.is_some() {
+        scheduler.valve.passed(now);
+    }
+    due
 }
 
 async fn run_turn(host: &Arc<Host>, turn: Turn) -> Report {
@@ -251,7 +274,7 @@ async fn gauge(host: Arc<Host>) {
         measure_outbox(&host);
         give_up_lost(&host);
         host.clock.sleep(MEASURE).await;
-        if host.scheduler.outbox_full() {
+        if host.scheduler.pressure() != Pressure::None {
             continue;
         }
         let now = host.clock.monotonic();
@@ -268,19 +291,17 @@ fn measure_outbox(host: &Host) {
     let Ok(size) = host.store.outbox_size() else {
         return;
     };
-    let full = size.bytes > host.config.host.outbox;
-    let before = host.scheduler.outbox_full.swap(full, Ordering::Relaxed);
-    if full == before {
+    let pressure = Pressure::of(size.bytes, host.config.host.outbox);
+    let before = host.scheduler.valve.set(pressure);
+    if pressure.why() == before.why() {
         return;
     }
-    if full {
-        tracing::warn!(
-            bytes = size.bytes,
-            bound = host.config.host.outbox,
-            "the sinks do not keep up: no poll is begun until they have caught up"
-        );
-    } else {
-        tracing::info!("the sinks have caught up: polling goes on");
+    match pressure.why() {
+        Some(why) => {
+            let bound = host.config.host.outbox;
+            tracing::warn!(bytes = size.bytes, bound, "{why}");
+        }
+        None => tracing::info!("the sinks have caught up: polling goes on"),
     }
     host.scheduler.wake();
 }

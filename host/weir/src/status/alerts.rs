@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::snapshot::Snapshot;
 use crate::config::Alert;
-use crate::verbs::text::{count, length, moment};
+use crate::verbs::text::{bytes, count, length, moment};
 
 /// Every signal that can alert. The first seven are those that retries would hide.
 pub const SIGNALS: [&str; 15] = [
@@ -184,26 +184,31 @@ pub(super) fn needs(limits: &Alert, view: &Snapshot) -> Vec<Need> {
 fn sinks(need: &mut impl FnMut(&str, String), limits: &Alert, view: &Snapshot) {
     let now = view.now;
     for sink in &view.sinks {
-        if sink
-            .delivery
-            .as_ref()
-            .is_some_and(|delivery| delivery.letters_full)
-        {
+        if sink.letters_full() {
             need(
                 "sink",
                 format!(
-                    "sink {} has as many dead letters as it may have: what it refuses waits until you have looked at them",
+                    "sink {} has as many refused records as are kept, and tries more of them again and again: decide \
+                     about some with `weir review`",
                     sink.name
                 ),
             );
         }
-        let failing = sink
-            .delivery
-            .as_ref()
-            .and_then(|delivery| delivery.failing.as_ref());
-        if let Some(failing) = failing
-            && now.abs_diff(failing.since) >= SINK_GRACE
-        {
+        let Some(failing) = sink.failing() else {
+            continue;
+        };
+        if sink.needs_person() {
+            need(
+                "sink",
+                format!(
+                    "sink {} is left alone since {}, it needs you: {}; then `weir resume sink.{}`",
+                    sink.name,
+                    moment(failing.since),
+                    failing.error,
+                    sink.name
+                ),
+            );
+        } else if now.abs_diff(failing.since) >= SINK_GRACE {
             need(
                 "sink",
                 format!(
@@ -220,12 +225,14 @@ fn sinks(need: &mut impl FnMut(&str, String), limits: &Alert, view: &Snapshot) {
         .outbox
         .oldest
         .map_or(0, |oldest| now.saturating_sub(oldest).max(0).unsigned_abs());
-    if view.outbox_full {
+    if let Some(why) = &view.held_back {
         need(
             "outbox",
-            "the outbox is full: the sinks do not keep up, and polling is held back until they do (host.outbox is \
-             the bound)"
-                .to_owned(),
+            format!(
+                "the outbox holds {}, its bound (host.outbox) is {}: {why}",
+                bytes(view.outbox.bytes),
+                bytes(view.outbox_bound)
+            ),
         );
     } else if view.running.is_some() && view.outbox.entries > 0 && waits >= limits.outbox_age {
         need(

@@ -275,12 +275,9 @@ fn delivery(page: &mut Page, view: &Snapshot) {
         "How long the oldest record has waited for a sink.",
     )
     .sample(&[], seconds(age));
-    page.gauge(
-        "weir_dead_letters",
-        "Records that a sink refused for good, up to 10000.",
-    )
-    .count(&[], view.dead_letters);
-    let of = |sink: &super::snapshot::SinkStatus| sink.delivery.clone().unwrap_or_default();
+    page.gauge("weir_dead_letters", "Records that a sink refused for good.")
+        .count(&[], view.dead_letters);
+    let of = |sink: &super::SinkStatus| sink.delivery.clone().unwrap_or_default();
     let mut family = page.counter("weir_deliveries_total", "Records that the sink has taken.");
     for sink in &view.sinks {
         family.count(&[("sink", &sink.name)], of(sink).delivered);

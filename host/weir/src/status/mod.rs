@@ -14,6 +14,7 @@
 //! | `meters`, `latencies` | what was counted since the start |
 //! | `census` | one pass over all units |
 //! | `recent` | the last day, from the log of polls |
+//! | `sinks` | what sinks refuse, and which takes nothing |
 //! | `remarks` | what of vendors' answers was not understood |
 //! | `snapshot` | all of it at a moment |
 //! | `alerts` | what of it needs a person |
@@ -29,6 +30,7 @@ mod metrics;
 mod recent;
 mod remarks;
 mod serve;
+mod sinks;
 mod snapshot;
 
 pub use alerts::{Need, SIGNALS};
@@ -38,7 +40,8 @@ pub use meters::{Counts, Meters, StreamCounts};
 pub use recent::{Recent, Trouble};
 pub use remarks::{Remark, Remarks};
 pub use serve::{LastLook, listen, serve_client};
+pub use sinks::SinkStatus;
 pub use snapshot::{
-    BudgetStatus, ConnectionStatus, FailingFile, NamedUnits, Retries, SignInNeeded, SinkStatus,
-    Snapshot, StreamStatus,
+    BudgetStatus, ConnectionStatus, FailingFile, NamedUnits, Retries, SignInNeeded, Snapshot,
+    StreamStatus,
 };

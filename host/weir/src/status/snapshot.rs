@@ -6,14 +6,12 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use weir_rules::model::{Class, Scope, Timestamp};
 
-use super::{Census, Named, Need, Rank, Recent, Remark, StreamTotals, Totals, alerts};
-use crate::config::SinkConfig;
+use super::{
+    Census, Named, Need, Rank, Recent, Remark, SinkStatus, StreamTotals, Totals, alerts, sinks,
+};
 use crate::host::Host;
-use crate::sink::DeliveryStatus;
 use crate::store::{OutboxSize, StoreError, UnitRow};
 
-/// Dead letters are counted up to here; above it, "or more".
-const DEAD_LETTERS: usize = 10_000;
 /// Budgets of one connection that are shown; a vendor may name as many buckets as it likes.
 const BUDGETS: usize = 16;
 
@@ -41,8 +39,14 @@ pub struct Snapshot {
     pub named: NamedUnits,
     /// What waits for the sinks.
     pub outbox: OutboxSize,
-    /// The outbox has reached its bound, so nothing new is polled.
+    /// Its bound in bytes.
+    #[serde(default)]
+    pub outbox_bound: u64,
+    /// The outbox has reached its bound, so polling is slowed down or rests.
     pub outbox_full: bool,
+    /// What that means for polling just now, in words.
+    #[serde(default)]
+    pub held_back: Option<String>,
     /// Every sink.
     pub sinks: Vec<SinkStatus>,
     /// Records that a sink refused for good.
@@ -122,17 +126,6 @@ pub struct NamedUnits {
     pub pinned: Vec<Named>,
 }
 
-/// One sink.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SinkStatus {
-    /// Its name.
-    pub name: String,
-    /// `stdout`, `file out/{connection}.ndjson`
-    pub kind: String,
-    /// How its delivery goes; none where no delivery loop runs.
-    pub delivery: Option<DeliveryStatus>,
-}
-
 /// A connector's file that does not load.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FailingFile {
@@ -193,6 +186,8 @@ impl Snapshot {
             Some(settings.connector.clone())
         };
         let retries = recent.retries(connector).into_iter();
+        let held_back = host.scheduler.pressure().why();
+        let (sinks, dead_letters) = sinks::collect(host)?;
         let mut view = Snapshot {
             now,
             running: running.then(std::process::id),
@@ -217,9 +212,11 @@ impl Snapshot {
                 pinned: census.pinned,
             },
             outbox: host.store.outbox_size()?,
-            outbox_full: host.scheduler.outbox_full(),
-            sinks: sinks(host),
-            dead_letters: host.store.dead_letters(DEAD_LETTERS)?.len() as u64,
+            outbox_bound: host.config.host.outbox,
+            outbox_full: held_back.is_some(),
+            held_back: held_back.map(str::to_owned),
+            sinks,
+            dead_letters,
             set_aside: host.store.review_count()?.records,
             failing_files: failing_files(host),
             store_fails: host.scheduler.store_trouble(),
@@ -324,23 +321,6 @@ fn connections(host: &Host, units: &BTreeMap<String, u64>) -> Vec<ConnectionStat
                 units: units.get(name).copied().unwrap_or(0),
                 name: name.clone(),
             }
-        })
-        .collect()
-}
-
-fn sinks(host: &Host) -> Vec<SinkStatus> {
-    let mut deliveries = host.sinks.all();
-    host.config
-        .sinks
-        .iter()
-        .map(|(name, sink)| SinkStatus {
-            name: name.clone(),
-            kind: match sink {
-                SinkConfig::Stdout => "stdout".to_owned(),
-                SinkConfig::File { path, .. } => format!("file {}", path.display()),
-                SinkConfig::Webhook(config) => format!("webhook {}", config.url),
-            },
-            delivery: deliveries.remove(name),
         })
         .collect()
 }

@@ -20,7 +20,13 @@ pub(super) struct Resumed {
     units: Vec<String>,
     /// Why it still is not polled, where it is not.
     not_ready: Option<String>,
+    /// It is no connection but a sink; whether it is delivered to here, so that it is tried at once.
+    #[serde(default)]
+    sink: Option<bool>,
 }
+
+/// How a sink is named where a connection may be named too: no connection's name has a dot.
+const SINK: &str = "sink.";
 
 /// Forgets that the connection needs a sign-in and that units of it were parked. They are due at once.
 pub(super) async fn answer(
@@ -28,6 +34,20 @@ pub(super) async fn answer(
     name: &str,
     caller: &Caller,
 ) -> Result<Reply, Failure> {
+    if let Some(sink) = name.strip_prefix(SINK)
+        && host.config.sinks.contains_key(sink)
+    {
+        return Ok(Reply::with_exit(
+            0,
+            Resumed {
+                connection: name.to_owned(),
+                signed_in: false,
+                units: Vec::new(),
+                not_ready: None,
+                sink: Some(host.sinks.resume(sink)),
+            },
+        ));
+    }
     if !host.config.connections.contains_key(name) {
         return Err(no_connection(host, name));
     }
@@ -77,6 +97,7 @@ pub(super) async fn answer(
             signed_in,
             units,
             not_ready,
+            sink: None,
         },
     ))
 }
@@ -91,7 +112,15 @@ pub(super) fn render(answer: &Resumed) -> String {
         signed_in,
         units,
         not_ready,
+        sink,
     } = answer;
+    match sink {
+        Some(true) => return format!("{connection}: tried again now.\n"),
+        Some(false) => {
+            return format!("{connection}: no weir runs here; it is tried at the next start.\n");
+        }
+        None => {}
+    }
     let mut text = match (signed_in, units.len()) {
         (false, 0) => format!("{connection}: nothing was held back.\n"),
         (true, 0) => format!("{connection}: polled again.\n"),

@@ -3,6 +3,7 @@
 //! Of the units themselves it lists those that need a look, the worst first, and fills up with others to [`LISTED`].
 
 mod show;
+mod sinks;
 mod unit;
 
 use std::collections::BTreeMap;

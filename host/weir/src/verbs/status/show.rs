@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use super::unit::UnitStatus;
-use super::{LISTED, Status};
+use super::{LISTED, Status, sinks};
 use crate::status::{BudgetStatus, Snapshot};
-use crate::verbs::text::{bytes, count, from_now, length, moment, table};
+use crate::verbs::text::{count, from_now, length, moment, table};
 
 /// The answer as text.
 pub(in crate::verbs) fn render(status: &Status) -> String {
@@ -18,7 +18,7 @@ pub(in crate::verbs) fn render(status: &Status) -> String {
     text.push_str(&units(status));
     let _ = recent(&mut text, view);
     text.push_str(&budgets(view));
-    let _ = delivery(&mut text, view);
+    let _ = sinks::show(&mut text, view);
     let _ = remarks(&mut text, view);
     text
 }
@@ -314,44 +314,4 @@ fn remark(unit: &UnitStatus) -> String {
     }
     parts.extend(unit.unkept.clone());
     parts.join(", ")
-}
-
-fn delivery(text: &mut String, status: &Snapshot) -> std::fmt::Result {
-    let sinks: Vec<String> = status
-        .sinks
-        .iter()
-        .map(|sink| format!("{} ({})", sink.name, sink.kind))
-        .collect();
-    let outbox = &status.outbox;
-    if outbox.entries == 0 {
-        writeln!(text, "\noutbox: empty; sinks: {}", sinks.join(", "))?;
-    } else {
-        let age = outbox.oldest.map_or_else(String::new, |oldest| {
-            format!(", the oldest seen {}", from_now(oldest, status.now))
-        });
-        writeln!(
-            text,
-            "\noutbox: {} ({}){age}; sinks: {}",
-            count(outbox.entries, "record"),
-            bytes(outbox.bytes),
-            sinks.join(", ")
-        )?;
-    }
-    for sink in &status.sinks {
-        let failing = sink
-            .delivery
-            .as_ref()
-            .and_then(|delivery| delivery.failing.as_ref());
-        if let Some(failing) = failing {
-            writeln!(
-                text,
-                "sink {} takes nothing since {} ({}): {}",
-                sink.name,
-                moment(failing.since),
-                count(u64::from(failing.tries), "failure"),
-                failing.error
-            )?;
-        }
-    }
-    Ok(())
 }

@@ -31,6 +31,8 @@ pub(super) use show::render;
 const TICK: Duration = Duration::from_secs(1);
 /// With more units than this, those that went well are counted and not named one by one.
 const NAMED: usize = 200;
+/// Dead letters are counted up to here.
+const COUNTED: usize = 1_000;
 
 /// The answer.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,6 +46,9 @@ pub(super) struct Synced {
     delivered: bool,
     /// Records that wait for a sink; theirs are kept and delivered by the next `weir run` or `weir sync`.
     waiting_records: u64,
+    /// Records that a sink has refused for good, by now or before: they wait for a person.
+    #[serde(default)]
+    dead_letters: u64,
     /// Sinks that take nothing, and why.
     failing_sinks: BTreeMap<String, String>,
     /// The host was told to stop before it was done.
@@ -135,6 +140,7 @@ pub(super) async fn answer(
         total,
         delivered: waiting_records == 0,
         waiting_records,
+        dead_letters: host.store.dead_letters(COUNTED)?.len() as u64,
         failing_sinks: failing_sinks(host),
         stopped: host.stop.stopped(),
         elapsed_ms: u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX),
@@ -234,7 +240,7 @@ impl Synced {
             || self.units.iter().any(failed)
         {
             1
-        } else if self.units.iter().any(UnitSync::needs_a_person) {
+        } else if self.dead_letters > 0 || self.units.iter().any(UnitSync::needs_a_person) {
             3
         } else {
             0
@@ -276,6 +282,7 @@ mod tests {
             total: Tally::default(),
             delivered: true,
             waiting_records: 0,
+            dead_letters: 0,
             failing_sinks: BTreeMap::new(),
             stopped: false,
             elapsed_ms: 0,

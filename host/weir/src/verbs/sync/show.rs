@@ -89,6 +89,12 @@ pub(in crate::verbs) fn render(synced: &Synced) -> String {
             count(synced.waiting_records, "record")
         ));
     }
+    if synced.dead_letters > 0 {
+        text.push_str(&format!(
+            "{} that a sink refused for good: `weir review`\n",
+            count(synced.dead_letters, "record")
+        ));
+    }
     for error in synced.failing_sinks.values() {
         text.push_str(&format!(
             "{error}
@@ -171,6 +177,7 @@ mod tests {
             total: Tally::default(),
             delivered: true,
             waiting_records: 0,
+            dead_letters: 0,
             failing_sinks: BTreeMap::new(),
             stopped: false,
             elapsed_ms: 1_500,
