@@ -32,6 +32,35 @@ pub fn demo_spec(seed: u64) -> Vec<VendorSpec> {
     vec![shop(seed), desk(seed), wms(seed)]
 }
 
+/// The demo's vendors, with shorter waits than in the demo, for records and for limits: whoever kills a host again and
+/// again sits them out.
+pub fn storm_spec(seed: u64) -> Vec<VendorSpec> {
+    let mut vendors = demo_spec(seed);
+    for vendor in &mut vendors {
+        for collection in &mut vendor.collections {
+            collection.writes.lag.slow_ms = collection.writes.lag.slow_ms.min(1_500);
+        }
+        for random in &mut vendor.faults.random {
+            // A limit without a number is waited out for a minute.
+            if random.fault == FaultKind::too_many(WaitForm::None, 0) {
+                random.fault = FaultKind::too_many(WaitForm::Seconds, 1_000);
+            }
+        }
+    }
+    vendors
+}
+
+/// The connections for them. Faults of a vendor that publishes no limits would double its interval, up to minutes, and
+/// others would back off for as long.
+pub fn storm_config(origin: &str) -> String {
+    demo_config(origin)
+        .replace("unpublished_limits = true, ", "")
+        .replace(
+            "freshness = ",
+            "backoff = { base = \"500ms\", cap = \"3s\" }\nfreshness = ",
+        )
+}
+
 /// What the demo's run is judged by: everything that became visible up to `grace_ms` before the end.
 pub fn demo_judge(grace_ms: i64) -> JudgeOptions {
     JudgeOptions {

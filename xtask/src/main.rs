@@ -4,6 +4,7 @@ mod bench;
 mod build;
 mod cargo;
 mod component;
+mod crash;
 mod demo;
 mod product;
 mod reference;
@@ -30,6 +31,8 @@ enum Command {
     Demo(demo::Args),
     /// Measure weir beside loops that are written by hand
     Bench(bench::Args),
+    /// Kill the real binary again and again at random instants, and count what was lost
+    Crash(crash::Args),
     /// Measure what others have published of their way of polling, and show theirs beside ours
     Reference(reference::Args),
     /// Check formatting and lints, and run all tests
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Build(args) => build::run(&args),
         Command::Demo(args) => demo::run(&args),
+        Command::Crash(args) => crash::run(&args),
         Command::Reference(args) => reference::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Bench(args) => bench::run(&args),

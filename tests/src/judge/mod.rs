@@ -11,6 +11,7 @@
 mod examine;
 mod line;
 mod verdict;
+pub mod waits;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::BufRead;

@@ -110,6 +110,11 @@ impl Server {
         format!("http://{}", self.addr)
     }
 
+    /// The vendors that it plays.
+    pub fn vendors(&self) -> &[Arc<Vendor>] {
+        &self.stage.vendors
+    }
+
     /// What its vendors remember up to now.
     pub fn ledger(&self) -> Ledger {
         let now = (self.stage.clock)();

@@ -20,10 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const SYNC_WAIT: &str = "3s";
 
 /// Where a host's binary and files are.
-pub(super) struct Place {
-    pub(super) weir: PathBuf,
+pub(crate) struct Place {
+    pub(crate) weir: PathBuf,
     /// The folder of `weir.toml`.
-    pub(super) dir: PathBuf,
+    pub(crate) dir: PathBuf,
 }
 
 impl Place {
@@ -39,12 +39,28 @@ impl Place {
         command
     }
 
+    /// Opens the store without a host: `weir status`. Fails when it can't be opened, or takes too long.
+    pub(crate) async fn opens(&self) -> anyhow::Result<()> {
+        let mut command = self.command(&["status", "--json"]);
+        let asked = timeout(PATIENCE, command.output()).await;
+        let answer = asked.context("weir status does not end")??;
+        // 3: something needs a person.
+        if !matches!(answer.status.code(), Some(0 | 3)) {
+            bail!(
+                "weir status ended with {}: {}",
+                answer.status,
+                String::from_utf8_lossy(&answer.stderr)
+            );
+        }
+        Ok(())
+    }
+
     fn log(&self) -> PathBuf {
         self.dir.join("weir.log")
     }
 
     /// The end of the host's log.
-    fn last_words(&self) -> String {
+    pub(crate) fn last_words(&self) -> String {
         let log = std::fs::read_to_string(self.log()).unwrap_or_default();
         let lines: Vec<&str> = log.lines().rev().take(15).collect();
         lines.into_iter().rev().collect::<Vec<_>>().join("\n")
@@ -52,7 +68,7 @@ impl Place {
 }
 
 /// A running host. Dropping it kills it.
-pub(super) struct Host<'a> {
+pub(crate) struct Host<'a> {
     place: &'a Place,
     child: Child,
     id: u32,
@@ -60,13 +76,18 @@ pub(super) struct Host<'a> {
 
 impl<'a> Host<'a> {
     /// Starts it; it may take a while until it polls.
-    pub(super) fn start(place: &'a Place) -> anyhow::Result<Self> {
+    pub(crate) fn start(place: &'a Place) -> anyhow::Result<Self> {
+        Host::start_with(place, &["run"])
+    }
+
+    /// Starts it with another verb: `["sync", "--full"]`.
+    pub(crate) fn start_with(place: &'a Place, verb: &[&str]) -> anyhow::Result<Self> {
         let log: File = OpenOptions::new()
             .create(true)
             .append(true)
             .open(place.log())?;
         let child = place
-            .command(&["run"])
+            .command(verb)
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
@@ -76,12 +97,12 @@ impl<'a> Host<'a> {
     }
 
     /// Its process id.
-    pub(super) fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.id
     }
 
     /// Fails when it has ended although nobody asked it to.
-    pub(super) fn check(&mut self) -> anyhow::Result<()> {
+    pub(crate) fn check(&mut self) -> anyhow::Result<()> {
         if let Some(status) = self.child.try_wait()? {
             bail!(
                 "weir ended by itself ({status}); the end of its log:\n{}",
@@ -92,12 +113,12 @@ impl<'a> Host<'a> {
     }
 
     /// SIGKILL: no goodbye.
-    pub(super) async fn kill(mut self) -> anyhow::Result<()> {
+    pub(crate) async fn kill(mut self) -> anyhow::Result<()> {
         self.child.kill().await.context("weir can't be killed")
     }
 
     /// SIGTERM; fails when it does not end, or not well.
-    pub(super) async fn stop(mut self, patience: Duration) -> anyhow::Result<()> {
+    pub(crate) async fn stop(mut self, patience: Duration) -> anyhow::Result<()> {
         let pid = i32::try_from(self.id).ok().and_then(Pid::from_raw);
         kill_process(pid.context("not a process id")?, Signal::TERM)?;
         let status: ExitStatus = match timeout(patience, self.child.wait()).await {
@@ -113,13 +134,18 @@ impl<'a> Host<'a> {
         Ok(())
     }
 
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> anyhow::Result<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
     /// `weir status`; none while it can't answer.
-    pub(super) async fn status(&self) -> Option<Status> {
+    pub(crate) async fn status(&self) -> Option<Status> {
         self.ask(&["status", "--json"]).await
     }
 
     /// `weir sync`, answered by this host: every unit is polled now. None while it can't answer.
-    pub(super) async fn sync(&self) -> Option<Synced> {
+    pub(crate) async fn sync(&self) -> Option<Synced> {
         self.ask(&["sync", "--json", "--wait", SYNC_WAIT]).await
     }
 
@@ -135,43 +161,43 @@ impl<'a> Host<'a> {
 
 /// What the demo shows of `weir status --json`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Status {
-    pub(super) now: i64,
-    pub(super) units: Vec<Unit>,
+pub(crate) struct Status {
+    pub(crate) now: i64,
+    pub(crate) units: Vec<Unit>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Unit {
-    pub(super) unit: String,
-    pub(super) polling: bool,
-    pub(super) outcome: Option<String>,
-    pub(super) message: Option<String>,
-    pub(super) due: Option<i64>,
-    pub(super) waiting_until: Option<i64>,
-    pub(super) parked: Option<Parked>,
+pub(crate) struct Unit {
+    pub(crate) unit: String,
+    pub(crate) polling: bool,
+    pub(crate) outcome: Option<String>,
+    pub(crate) message: Option<String>,
+    pub(crate) due: Option<i64>,
+    pub(crate) waiting_until: Option<i64>,
+    pub(crate) parked: Option<Parked>,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Parked {
-    pub(super) message: String,
+pub(crate) struct Parked {
+    pub(crate) message: String,
 }
 
 /// What the demo reads of `weir sync --json`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Synced {
-    pub(super) units: Vec<UnitSync>,
-    pub(super) delivered: bool,
+pub(crate) struct Synced {
+    pub(crate) units: Vec<UnitSync>,
+    pub(crate) delivered: bool,
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct UnitSync {
-    pub(super) unit: String,
+pub(crate) struct UnitSync {
+    pub(crate) unit: String,
     outcome: String,
 }
 
 impl UnitSync {
     /// It is up to date.
-    pub(super) fn is_good(&self) -> bool {
+    pub(crate) fn is_good(&self) -> bool {
         matches!(self.outcome.as_str(), "ok" | "not-modified")
     }
 }

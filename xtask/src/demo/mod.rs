@@ -4,7 +4,7 @@
 //! Fails when a record was lost or duplicated, or when a line says something that no vendor has shown. Whatever
 //! happens, it ends within a bounded time and leaves no process behind.
 
-mod host;
+pub(crate) mod host;
 mod report;
 mod run;
 mod view;
@@ -76,7 +76,7 @@ fn show(report: &Report, json: bool) -> anyhow::Result<()> {
 }
 
 /// Waits for Ctrl-C or SIGTERM.
-async fn interrupted() -> anyhow::Result<&'static str> {
+pub(crate) async fn interrupted() -> anyhow::Result<&'static str> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     Ok(tokio::select! {
@@ -85,7 +85,7 @@ async fn interrupted() -> anyhow::Result<&'static str> {
     })
 }
 
-fn some_seed() -> u64 {
+pub(crate) fn some_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(1, |since| u64::from(since.subsec_micros()))
 }
