@@ -122,6 +122,15 @@ fn read(path: &Path, env: Env<'_>, resolve: bool) -> Result<Config, ConfigErrors
 /// More mistakes than these are not listed: one at the top of a long file may make one of every line.
 const SYNTAX_ERRORS: usize = 20;
 
+/// Checks a configuration whose text is at hand; `path` is what its complaints name.
+pub fn from_text(
+    path: &Path,
+    text: &str,
+    env: &dyn Fn(&str) -> Option<String>,
+) -> Result<Config, ConfigErrors> {
+    parse(path, text, env, true)
+}
+
 fn parse(path: &Path, text: &str, env: Env<'_>, resolve: bool) -> Result<Config, ConfigErrors> {
     let mut report = Report::new(path, text, env);
     report.resolve = resolve;
