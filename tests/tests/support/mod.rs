@@ -16,7 +16,7 @@ pub mod script;
 pub mod shop;
 pub mod vendor;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use weir::catalogue::Catalogue;
@@ -41,6 +41,7 @@ pub const NOW: i64 = 1_930_384_800_000;
 
 /// A host under test. Its store's disk outlives it, so that it can be started again.
 pub struct Rig {
+    connectors: PathBuf,
     pub clock: Arc<TestClock>,
     pub host: Arc<Host>,
     disk: MemoryDisk,
@@ -66,13 +67,13 @@ pub fn connectors() -> PathBuf {
 impl Rig {
     /// A host with this configuration (without its `[host]` part), at [`NOW`].
     pub async fn new(config: &str, transport: Arc<dyn Transport>) -> Rig {
-        Rig::start(
-            config,
-            transport,
-            MemoryDisk::new(),
-            Arc::new(TestClock::new(NOW)),
-        )
-        .await
+        Rig::of(&connectors(), config, transport).await
+    }
+
+    /// The same with the connectors of this directory.
+    pub async fn of(connectors: &Path, config: &str, transport: Arc<dyn Transport>) -> Rig {
+        let clock = Arc::new(TestClock::new(NOW));
+        Rig::start(connectors, config, transport, MemoryDisk::new(), clock).await
     }
 
     /// The same, on a clock that somebody else reads too.
@@ -81,10 +82,11 @@ impl Rig {
         transport: Arc<dyn Transport>,
         clock: Arc<TestClock>,
     ) -> Rig {
-        Rig::start(config, transport, MemoryDisk::new(), clock).await
+        Rig::start(&connectors(), config, transport, MemoryDisk::new(), clock).await
     }
 
     async fn start(
+        connectors: &Path,
         config: &str,
         transport: Arc<dyn Transport>,
         disk: MemoryDisk,
@@ -97,9 +99,9 @@ impl Rig {
             ..RuntimeConfig::default()
         })
         .expect("the runtime starts");
-        let catalogue = Catalogue::open(&connectors(), runtime.clone());
+        let catalogue = Catalogue::open(connectors, runtime.clone());
         let host = Host::with(
-            parse(config),
+            parse(connectors, config),
             Stop::default(),
             Parts {
                 clock: clock.clone(),
@@ -129,6 +131,7 @@ impl Rig {
             tokio::spawn(async move { host.run().await })
         };
         Rig {
+            connectors: connectors.to_owned(),
             clock,
             host,
             disk,
@@ -142,10 +145,10 @@ impl Rig {
     pub async fn crash(self) -> Rig {
         let disk = self.disk.snapshot();
         let (config, transport) = (self.config.clone(), self.transport.clone());
-        let clock = self.clock.clone();
+        let (clock, connectors) = (self.clock.clone(), self.connectors.clone());
         // What the dead host's last polls still do, nobody sees.
         drop(self);
-        Rig::start(&config, transport, disk, clock).await
+        Rig::start(&connectors, &config, transport, disk, clock).await
     }
 
     /// The same with another configuration.
@@ -274,10 +277,10 @@ impl Drop for Rig {
 }
 
 /// A configuration without its `[host]` part.
-pub fn parse(config: &str) -> Config {
+pub fn parse(connectors: &Path, config: &str) -> Config {
     let text = format!(
         "[host]\ndata = \"unused\"\nconnectors = {:?}\n{config}",
-        connectors()
+        connectors
     );
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("weir.toml");
