@@ -134,7 +134,8 @@ proptest! {
 #[test]
 fn the_seeds_hold() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz/corpus");
-    let targets: [(&str, fn(&[u8])); 7] = [
+    type Target = (&'static str, fn(&[u8]));
+    let targets: [Target; 7] = [
         ("limit_headers", bodies::limit_headers),
         ("structured_fields", bodies::structured_fields),
         ("dates", bodies::dates),

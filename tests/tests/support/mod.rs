@@ -101,7 +101,7 @@ impl Rig {
         .expect("the runtime starts");
         let catalogue = Catalogue::open(connectors, runtime.clone());
         let host = Host::with(
-            parse(connectors, config),
+            parse_in(connectors, config),
             Stop::default(),
             Parts {
                 clock: clock.clone(),
@@ -277,7 +277,11 @@ impl Drop for Rig {
 }
 
 /// A configuration without its `[host]` part.
-pub fn parse(connectors: &Path, config: &str) -> Config {
+pub fn parse(config: &str) -> Config {
+    parse_in(&connectors(), config)
+}
+
+fn parse_in(connectors: &Path, config: &str) -> Config {
     let text = format!(
         "[host]\ndata = \"unused\"\nconnectors = {:?}\n{config}",
         connectors
