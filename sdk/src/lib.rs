@@ -45,14 +45,11 @@
 //!         let listing = plan.read(text)?;
 //!         let mut page = Page::new();
 //!         for row in listing.rows() {
-//!             page.push(row.record(text, row.id(0)?).updated_at(row.time(1, time::Format::Rfc3339)));
+//!             page.push(row.identified(text, 0).updated_at(row.time(1, time::Format::Rfc3339)));
 //!         }
 //!         let full = listing.len() >= task.page_size as usize;
-//!         Ok(match page.records.last() {
-//!             Some(last) if full => {
-//!                 let id = last.id.clone();
-//!                 page.next(After { id })
-//!             }
+//!         Ok(match page.last_id().map(str::to_owned) {
+//!             Some(id) if full => page.next(After { id }),
 //!             _ => page,
 //!         })
 //!     }

@@ -57,6 +57,12 @@ impl<C: Connector + ?Sized> Page<C> {
         self.records.push(record);
     }
 
+    /// The id of the last record that has one: where keyset paging goes on.
+    pub fn last_id(&self) -> Option<&str> {
+        let mut ids = self.records.iter().rev().map(|record| record.id.as_str());
+        ids.find(|id| !id.is_empty())
+    }
+
     /// Adds a step: the walk is not complete before it has been taken.
     pub fn next(mut self, step: C::Step) -> Self {
         self.next.push(step);

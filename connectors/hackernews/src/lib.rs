@@ -111,10 +111,19 @@ impl Connector for HackerNews {
         let listing = plan.read(text)?;
         let mut page = Page::with_capacity(listing.len());
         for row in listing.rows() {
-            let created = row
-                .time(1, time::Format::EpochSeconds)
-                .ok_or_else(|| row.fault(1, "is missing or no number: the walk goes by it"))?;
-            page.push(row.record(text, row.id(0)?).updated_at(created));
+            let created = row.time(1, time::Format::EpochSeconds);
+            page.push(row.identified(text, 0).updated_at(created));
+        }
+        if let Some(row) = listing.rows().next()
+            && page
+                .records
+                .iter()
+                .all(|record| record.updated_at.is_none())
+        {
+            return Err(row.fault(
+                1,
+                "is missing or no number, as in all others: the walk goes by it",
+            ));
         }
         let below = step.unwrap_or_else(|| Below::first(task));
         let hits = listing.outside(0).and_then(Raw::u64);

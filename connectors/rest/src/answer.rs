@@ -93,7 +93,8 @@ fn success(
 
     let mut page = Page::<Rest>::with_capacity(count);
     for row in listing.iter().flat_map(Listing::rows) {
-        let mut record = row.record(text, fields.id(&row)?);
+        // A record without an id must not hold up the others: the host sets it aside.
+        let mut record = row.record(text, fields.id(&row).unwrap_or_default());
         if let (Some(field), Some(updated_at)) = (fields.updated_at, &endpoint.updated_at) {
             record.updated_at = row.time(field, updated_at.format);
         }

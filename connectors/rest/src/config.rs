@@ -115,6 +115,7 @@ pub(crate) struct StreamKeys {
     pub(crate) result_cap: Option<u32>,
 
     pub(crate) conditional: Option<bool>,
+    pub(crate) idempotency_header: Option<String>,
     pub(crate) poll_after: Option<SourceKeys>,
     pub(crate) bucket: Option<String>,
     pub(crate) cost: Option<u32>,

@@ -5,7 +5,7 @@
 //! position it was asked for ends the walk, and says so when there ought to have been more. What repeats over several
 //! pages is the host's to see: it remembers every step of a walk.
 
-use weir_sdk::json::{Listing, Raw};
+use weir_sdk::json::{Listing, Raw, Row};
 use weir_sdk::{Response, Task, link, log, time, url};
 
 use crate::Rest;
@@ -254,13 +254,28 @@ fn keyset(
     short: bool,
 ) -> Onward {
     let more = page.more(endpoint);
-    let Some(last) = page.listing.and_then(Listing::last) else {
-        // An empty page has no last record to go on from.
+    // A last record that says nothing of its place must not end the walk: it goes on behind the one before it.
+    let placed = |row: &Row<'_, '_>| {
+        let says = |field| row.get(field).and_then(scalar).is_some();
+        (!by_id || says(0)) && (by_time.is_none() || page.time_field.is_some_and(says))
+    };
+    let mut rows = page
+        .listing
+        .iter()
+        .flat_map(|listing| listing.rows().rev())
+        .filter(placed);
+    let Some(last) = rows.next() else {
+        if page.count() > 0 {
+            log::warn(
+                "none of the page's records says where it stands: there is no way on from them",
+            );
+        }
         return Onward {
-            truncated: more == Some(true),
+            truncated: more == Some(true) || page.count() >= u64::from(task.page_size),
             ..Onward::default()
         };
     };
+    let alone = rows.next().is_none();
     if short {
         return Onward::end();
     }
@@ -287,7 +302,7 @@ fn keyset(
             if step == Some(&next) {
                 // Nothing beyond the position. One record is the position itself, from a vendor that includes it.
                 return Onward {
-                    truncated: more == Some(true) || page.count() > 1,
+                    truncated: more == Some(true) || !alone,
                     ..Onward::default()
                 };
             }

@@ -116,6 +116,7 @@ pub(crate) fn build(
         request = request.header(name, value.clone());
     }
     request.conditional = endpoint.conditional;
+    request.idempotency_header = endpoint.idempotency_header.clone();
     request.bucket = endpoint.bucket.clone();
     request.cost = endpoint.cost;
     Ok(request)
@@ -152,7 +153,8 @@ fn position(endpoint: &Endpoint, step: Option<&Step>, params: &mut Params) {
             },
             Some(Step::Ties {
                 after: Some(place), ..
-            }) | Some(Step::Past(place)),
+            })
+            | Some(Step::Past(place)),
         ) => params.set(&time.param, place.clone()),
         (Paging::Token { param, .. }, Some(Step::Token(token))) => params.set(param, token.clone()),
         (Paging::Page { param, first }, step) => {

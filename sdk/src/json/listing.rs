@@ -104,6 +104,13 @@ impl<'a> Row<'_, 'a> {
         Record::of(text, self.raw.json(), id)
     }
 
+    /// The record for the host, under the id in this field. Where none can be read (it is missing, null, an array) the
+    /// record goes to the host without one: a single record like that is set aside for a person, and the rest of the page
+    /// goes on.
+    pub fn identified(&self, text: &str, number: usize) -> Record {
+        self.record(text, self.id(number).unwrap_or_default())
+    }
+
     /// Where a field of this record stands in the answer: `/items/17/id`.
     pub fn path(&self, number: usize) -> String {
         let base = self.plan.records.as_deref().unwrap_or_default();

@@ -67,6 +67,8 @@ pub(crate) struct Endpoint {
     pub(crate) result_cap: Option<u32>,
 
     pub(crate) conditional: bool,
+    /// The call has an effect at the vendor: in which header it takes a key for that.
+    pub(crate) idempotency_header: Option<String>,
     pub(crate) poll_after: Option<Told>,
     pub(crate) bucket: Option<String>,
     pub(crate) cost: u32,
@@ -274,6 +276,7 @@ impl Endpoint {
             window_cap: keys.window_cap.map(|d| d.0),
             result_cap: keys.result_cap,
             conditional: keys.conditional.unwrap_or(keys.method == MethodKey::Get),
+            idempotency_header: idempotency_header(keys.method, keys.idempotency_header)?,
             poll_after: keys
                 .poll_after
                 .as_ref()
@@ -322,4 +325,15 @@ fn merged<T: Clone>(shared: &BTreeMap<String, T>, own: BTreeMap<String, T>) -> V
         .collect();
     all.extend(own);
     all
+}
+
+/// Only a call with an effect needs a key, and a GET has none.
+fn idempotency_header(method: MethodKey, header: Option<String>) -> Checked<Option<String>> {
+    match header {
+        Some(_) if method == MethodKey::Get => problem(
+            "idempotency_header",
+            "needs method = \"POST\": a GET has no effect that could happen twice",
+        ),
+        header => Ok(header),
+    }
 }

@@ -13,6 +13,7 @@
 //! | `sync` | `weir sync`: a host that lives as long as the sync |
 //! | `check`, `connectors` | what needs no store, or no sound configuration |
 //! | `queries` | the verbs that only ask: `status`, `records`, `polls`, `resume`, `login` |
+//! | `decisions` | `review` and `reset`, which ask before they take something away |
 //! | `simulate` | `weir simulate`: no host at all, but one in a bottle |
 //! | `ask` | asks a running host, or opens one |
 //! | `setting` | the configuration, and how to begin without one |
@@ -21,6 +22,7 @@
 mod ask;
 mod check;
 mod connectors;
+mod decisions;
 mod duration;
 mod log;
 mod output;
@@ -102,6 +104,10 @@ pub enum Verb {
     Login(queries::Login),
     /// Poll a connection again after a sign-in, and its parked units
     Resume(queries::Resume),
+    /// What waits for a person's look: list, show, retry, drop
+    Review(decisions::Review),
+    /// Read a unit again from its start
+    Reset(decisions::Reset),
     /// Run a configuration against simulated vendors, days in seconds
     Simulate(simulate::Simulate),
 }
@@ -143,6 +149,9 @@ pub enum CliError {
     /// A sink that can't be set up.
     #[error(transparent)]
     Sinks(#[from] DeliveriesError),
+    /// Something would be taken away, and nobody could be asked.
+    #[error("{0}\n\nthere is no terminal to ask on, so nothing was changed: add --yes to go on")]
+    Unconfirmed(String),
     /// The answer came from another version.
     #[error(
         "the running weir gave an answer that this one does not understand ({0}): are both of one version?"
@@ -179,6 +188,7 @@ impl CliError {
         match self {
             CliError::Verb(failure) => failure.exit(),
             CliError::Unreachable(Unreachable::Failed(failed)) => failed.exit,
+            CliError::Unconfirmed(_) => 2,
             _ => 1,
         }
     }
@@ -209,6 +219,8 @@ pub async fn main(cli: Cli) -> ExitCode {
         Verb::Login(login) => queries::run(&common, login.into()).await,
         Verb::Simulate(simulate) => simulate.run(&common).await,
         Verb::Resume(resume) => queries::run(&common, resume.into()).await,
+        Verb::Review(review) => review.run(&common).await,
+        Verb::Reset(reset) => reset.run(&common).await,
     };
     match outcome {
         Ok(exit) => ExitCode::from(exit),

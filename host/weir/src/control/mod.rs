@@ -85,6 +85,37 @@ pub enum Request {
         /// The connection.
         connection: String,
     },
+    /// What waits for a person's look.
+    Review {
+        /// Only that of these units.
+        unit: Option<String>,
+        /// What was given up too.
+        all: bool,
+    },
+    /// One thing that waits, in full.
+    ReviewShow {
+        /// Its name.
+        id: String,
+    },
+    /// Tries again what waits.
+    ReviewRetry {
+        /// The name of one thing, or of units.
+        what: String,
+    },
+    /// Gives up one thing that waits.
+    ReviewDrop {
+        /// Its name.
+        id: String,
+    },
+    /// Lets units begin anew.
+    Reset {
+        /// The units.
+        unit: String,
+        /// Forgets what is known of their records too.
+        records: bool,
+        /// Only says what would be done.
+        plan: bool,
+    },
 }
 
 /// Which polls of the log are meant.

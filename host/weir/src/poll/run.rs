@@ -400,7 +400,7 @@ impl<'a> Poll<'a> {
             }
             let ended = match self.next_page(&mut baggage).await {
                 Ok(None) if self.walk.done() || self.walk.stalled => Some(Ended::Walked),
-                Ok(None) if self.host.stop.stopped() => Some(Ended::Stopped),
+                Ok(None) if self.host.stop.stopped() || self.is_recalled() => Some(Ended::Stopped),
                 Ok(None) => None,
                 Ok(Some(ended)) => Some(ended),
                 Err(error) => return self.not_stored(error).await,
@@ -426,6 +426,10 @@ impl<'a> Poll<'a> {
     fn quiet_now(&self) -> Option<Ended> {
         let (until, why) = self.stream.quiet.end(self.started)?;
         Some(Ended::Waiting { until, why })
+    }
+
+    fn is_recalled(&self) -> bool {
+        self.host.scheduler.is_recalled(self.row.id)
     }
 
     async fn not_stored(&self, error: StoreError) -> Report {

@@ -15,6 +15,7 @@
 pub mod pressure;
 mod queue;
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,7 +31,7 @@ use crate::store::{StoreError, UnitId};
 use pressure::Valve;
 
 pub use pressure::Pressure;
-pub use queue::{Asked, Queue, Turn};
+pub use queue::{Asked, Held, Queue, Turn};
 
 /// How long a unit rests after its poll panicked, in ms.
 const AFTER_PANIC: i64 = 60_000;
@@ -50,6 +51,8 @@ pub struct Scheduler {
     valve: Valve,
     on_demand: AtomicBool,
     trouble: Mutex<Option<Trouble>>,
+    /// Units of which a poll under way ends after its current page.
+    recalled: Mutex<HashSet<UnitId>>,
 }
 
 /// The store fails.
@@ -83,6 +86,7 @@ impl Scheduler {
             valve: Valve::default(),
             on_demand: AtomicBool::new(false),
             trouble: Mutex::new(None),
+            recalled: Mutex::default(),
         }
     }
 
@@ -152,6 +156,23 @@ impl Scheduler {
             return Some(next);
         }
         Some(next.max(self.valve.opens(now)?))
+    }
+
+    /// A poll of this unit that is under way ends after its current page, as if the host were told to stop; or none does
+    /// any more.
+    pub fn recall(&self, unit: UnitId, ends: bool) {
+        let mut recalled = self.recalled.lock().unwrap_or_else(PoisonError::into_inner);
+        if ends {
+            recalled.insert(unit);
+        } else {
+            recalled.remove(&unit);
+        }
+    }
+
+    /// Is a poll of this unit to end?
+    pub fn is_recalled(&self, unit: UnitId) -> bool {
+        let recalled = self.recalled.lock().unwrap_or_else(PoisonError::into_inner);
+        recalled.contains(&unit)
     }
 
     /// A poll gives a sign of life.

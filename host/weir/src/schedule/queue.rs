@@ -43,6 +43,22 @@ pub enum Asked {
     Unknown,
 }
 
+/// What became of the wish to hold a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// Nobody polls it until its lease is given back.
+    Here {
+        /// The lease.
+        ticket: Ticket,
+        /// When it was due.
+        due: Option<Duration>,
+    },
+    /// A poll of it is under way.
+    Polled,
+    /// There is no such unit here, so nobody polls it.
+    Absent,
+}
+
 /// All units, and when each is due.
 pub struct Queue {
     slots: HashMap<UnitId, Slot>,
@@ -251,6 +267,27 @@ impl Queue {
             reason: slot.ask.take().unwrap_or(Reason::Schedule),
             late: now.saturating_sub(due),
         })
+    }
+
+    /// Takes the unit's lease for something else than a poll; [`Queue::finished`] gives it back.
+    pub fn hold(&mut self, unit: UnitId, now: Duration) -> Held {
+        let Some(slot) = self.slots.get_mut(&unit) else {
+            return Held::Absent;
+        };
+        let Ok(ticket) = slot.lease.take("", ms(now), length(self.lease)) else {
+            return Held::Polled;
+        };
+        let home = self.connections.entry(slot.connection).or_default();
+        home.running += 1;
+        let due = slot.due.take();
+        if let Some(due) = due {
+            self.due.remove(&(due, unit));
+        }
+        self.running.insert(unit);
+        Held::Here {
+            ticket: Ticket(ticket),
+            due,
+        }
     }
 
     /// A poll has ended: everyone who waited for it gets the report, and the unit takes its next place in line.

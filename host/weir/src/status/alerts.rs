@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::snapshot::Snapshot;
 use crate::config::Alert;
+use crate::store::ReviewKind;
 use crate::verbs::text::{bytes, count, length, moment};
 
 /// Every signal that can alert. The first seven are those that retries would hide.
-pub const SIGNALS: [&str; 15] = [
+pub const SIGNALS: [&str; 18] = [
     "retries",
     "oldest-due",
     "sign-in",
@@ -22,6 +23,9 @@ pub const SIGNALS: [&str; 15] = [
     "outbox",
     "dead-letters",
     "set-aside",
+    "expiring",
+    "refused",
+    "skipped",
     "store",
 ];
 
@@ -113,6 +117,28 @@ pub(super) fn needs(limits: &Alert, view: &Snapshot) -> Vec<Need> {
                 "{} not tried again until you say so (`weir review`): {some}",
                 count(given_up, "unit")
             ),
+        );
+    }
+    for waits in &view.review {
+        let (signal, what) = match waits.kind {
+            // Those are counted as units, connections and records.
+            ReviewKind::Parked | ReviewKind::SignIn | ReviewKind::Record => continue,
+            ReviewKind::Unknown => ("unknown", "answers with a code that nobody has mapped"),
+            ReviewKind::Refused => (
+                "refused",
+                "gives answers again and again of which nothing counts",
+            ),
+            ReviewKind::Skipped => ("skipped", "refuses a part of its list for good"),
+            ReviewKind::Expiring => (
+                "expiring",
+                "fails, and records will soon be gone from its vendor",
+            ),
+        };
+        let some = some(&waits.some);
+        let units = count(waits.count, "unit");
+        need(
+            signal,
+            format!("{units}: {what}: {some}: `weir review` has the answers"),
         );
     }
     let gap_age = totals

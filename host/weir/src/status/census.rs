@@ -40,7 +40,7 @@ impl Rank {
     pub fn of(state: &UnitState) -> Rank {
         let last = state.last.as_ref().map(|last| last.outcome.as_str());
         match last {
-            _ if state.parked.is_some() => Rank::Parked,
+            _ if state.needs_review() => Rank::Parked,
             _ if !state.gaps.is_empty() => Rank::Gap,
             Some("failed" | "incomplete" | "truncated" | "needs-sign-in") => Rank::Failing,
             _ if state.waiting.is_some() => Rank::Waiting,

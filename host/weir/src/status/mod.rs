@@ -16,6 +16,7 @@
 //! | `recent` | the last day, from the log of polls |
 //! | `sinks` | what sinks refuse, and which takes nothing |
 //! | `remarks` | what of vendors' answers was not understood |
+//! | `review` | what waits for review |
 //! | `snapshot` | all of it at a moment |
 //! | `alerts` | what of it needs a person |
 //! | `metrics`, `exposition` | the page that Prometheus reads |
@@ -29,6 +30,7 @@ mod meters;
 mod metrics;
 mod recent;
 mod remarks;
+mod review;
 mod serve;
 mod sinks;
 mod snapshot;
@@ -39,6 +41,7 @@ pub use latencies::Latencies;
 pub use meters::{Counts, Meters, StreamCounts};
 pub use recent::{Recent, Trouble};
 pub use remarks::{Remark, Remarks};
+pub use review::ReviewStatus;
 pub use serve::{LastLook, listen, serve_client};
 pub use sinks::SinkStatus;
 pub use snapshot::{

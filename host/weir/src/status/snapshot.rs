@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use weir_rules::model::{Class, Scope, Timestamp};
 
 use super::{
-    Census, Named, Need, Rank, Recent, Remark, SinkStatus, StreamTotals, Totals, alerts, sinks,
+    Census, Named, Need, Rank, Recent, Remark, ReviewStatus, SinkStatus, StreamTotals, Totals,
+    alerts, review, sinks,
 };
 use crate::host::Host;
 use crate::store::{OutboxSize, StoreError, UnitRow};
@@ -53,6 +54,9 @@ pub struct Snapshot {
     pub dead_letters: u64,
     /// Records that could not be taken and wait for a person.
     pub set_aside: u64,
+    /// What waits for review, dead letters aside.
+    #[serde(default)]
+    pub review: Vec<ReviewStatus>,
     /// Connectors' files that do not load.
     pub failing_files: Vec<FailingFile>,
     /// What the store fails with.
@@ -218,6 +222,7 @@ impl Snapshot {
             sinks,
             dead_letters,
             set_aside: host.store.review_count()?.records,
+            review: review::of(host)?,
             failing_files: failing_files(host),
             store_fails: host.scheduler.store_trouble(),
             recent,

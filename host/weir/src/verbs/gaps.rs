@@ -5,15 +5,19 @@ use weir_rules::coverage::{Extent, Gap, GapSource};
 use weir_rules::model::Timestamp;
 use weir_rules::unit::UnitState;
 
-use super::text::{moment, table};
+use super::text::{count, moment, table};
 use super::{Failure, Selection};
 use crate::control::Reply;
 use crate::host::Host;
+use crate::store::{ReviewEntry, ReviewKind};
 
 /// The answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Gaps {
     gaps: Vec<UnitGap>,
+    /// Records that could not be taken and wait for review: single holes.
+    #[serde(default)]
+    set_aside: u64,
 }
 
 /// One hole: `since <= updated_at < until`, by the vendor's clock.
@@ -38,8 +42,18 @@ pub(super) fn answer(host: &Host, unit: Option<&str>) -> Result<Reply, Failure> 
             source: gap.source,
         }));
     }
-    let exit = if gaps.is_empty() { 0 } else { 3 };
-    Ok(Reply::with_exit(exit, Gaps { gaps }))
+    let selection = Selection::parse(unit);
+    let waits = |entry: &ReviewEntry| {
+        entry.id.kind == ReviewKind::Record && !entry.dropped && selection.holds(&entry.key)
+    };
+    let entries = host.store.reviews(None, usize::MAX)?;
+    let set_aside = entries.iter().filter(|entry| waits(entry)).count() as u64;
+    let exit = if gaps.is_empty() && set_aside == 0 {
+        0
+    } else {
+        3
+    };
+    Ok(Reply::with_exit(exit, Gaps { gaps, set_aside }))
 }
 
 /// What is noted as missing, and what lies between neighbouring windows that do not touch.
@@ -65,8 +79,19 @@ fn of(state: &UnitState) -> Vec<Gap> {
 }
 
 pub(super) fn render(answer: &Gaps) -> String {
+    let set_aside = match answer.set_aside {
+        0 => String::new(),
+        records => format!(
+            "{} could not be taken and wait: `weir review` has them.\n",
+            count(records, "record")
+        ),
+    };
     if answer.gaps.is_empty() {
-        return "No gap is known.\n".to_owned();
+        return if set_aside.is_empty() {
+            "No gap is known.\n".to_owned()
+        } else {
+            set_aside
+        };
     }
     let rows: Vec<Vec<String>> = answer
         .gaps
@@ -89,7 +114,7 @@ pub(super) fn render(answer: &Gaps) -> String {
             ]
         })
         .collect();
-    table(&["unit", "since", "until", "why"], &rows)
+    table(&["unit", "since", "until", "why"], &rows) + &set_aside
 }
 
 #[cfg(test)]

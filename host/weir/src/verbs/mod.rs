@@ -10,7 +10,9 @@ mod gaps;
 mod login;
 pub(crate) mod polls;
 mod records;
+mod reset;
 mod resume;
+mod review;
 mod select;
 mod status;
 mod sync;
@@ -49,13 +51,16 @@ pub enum Failure {
     /// Nobody has signed in.
     #[error(transparent)]
     Login(#[from] LoginError),
+    /// What was asked for must not be done.
+    #[error("{0}")]
+    Refused(String),
 }
 
 impl Failure {
     /// The exit code that it calls for: naming what is not there is wrong use.
     pub fn exit(&self) -> u8 {
         match self {
-            Failure::Store(_) | Failure::Login(_) => 1,
+            Failure::Store(_) | Failure::Login(_) | Failure::Refused(_) => 1,
             Failure::Unknown(_) => 2,
         }
     }
@@ -71,8 +76,12 @@ pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Resul
         Request::Sync { .. }
         | Request::Check { .. }
         | Request::Resume { .. }
-        | Request::Login { .. } => true,
-        Request::Records { unit, .. } | Request::Gaps { unit } => unit.is_some(),
+        | Request::Login { .. }
+        | Request::ReviewRetry { .. }
+        | Request::Reset { .. } => true,
+        Request::Records { unit, .. } | Request::Gaps { unit } | Request::Review { unit, .. } => {
+            unit.is_some()
+        }
         Request::Polls(filter) => filter.unit.is_some(),
         _ => false,
     };
@@ -103,6 +112,15 @@ pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Resul
             wait,
         } => login::answer(host, &connection, device, wait, &caller).await,
         Request::Resume { connection } => resume::answer(host, &connection, &caller).await,
+        Request::Review { unit, all } => review::listed(host, unit.as_deref(), all),
+        Request::ReviewShow { id } => review::shown(host, &id),
+        Request::ReviewRetry { what } => review::retried(host, &what, &caller).await,
+        Request::ReviewDrop { id } => review::dropped(host, &id).await,
+        Request::Reset {
+            unit,
+            records,
+            plan,
+        } => reset::answer(host, &unit, records, plan, &caller).await,
     }
 }
 
@@ -123,6 +141,11 @@ pub fn render(request: &Request, body: serde_json::Value) -> Result<String, serd
         Request::Gaps { .. } => gaps::render(&serde_json::from_value(body)?),
         Request::Login { .. } => login::render(&serde_json::from_value(body)?),
         Request::Resume { .. } => resume::render(&serde_json::from_value(body)?),
+        Request::Review { .. } => review::render_list(&serde_json::from_value(body)?),
+        Request::ReviewShow { .. } => review::render_one(&serde_json::from_value(body)?),
+        Request::ReviewRetry { .. } => review::render_retried(&serde_json::from_value(body)?),
+        Request::ReviewDrop { .. } => review::render_dropped(&serde_json::from_value(body)?),
+        Request::Reset { .. } => reset::render(&serde_json::from_value(body)?),
     })
 }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use weir_rules::fault::FaultHistory;
 
 use super::{Caller, Failure, no_connection};
 use crate::control::Reply;
@@ -68,16 +67,20 @@ pub(super) async fn answer(
     let now = host.clock.wall();
     let mut units = Vec::with_capacity(parked.len());
     for unit in parked {
+        // They are being tried again: if they fail, they wait anew.
+        let review = host.store.reviews(Some(unit.id), usize::MAX)?;
+        let review = review
+            .into_iter()
+            .filter(|entry| entry.record.is_none())
+            .map(|entry| (entry.id, None))
+            .collect();
         let change = host.store.update_unit(
             unit.id,
-            Box::new(move |mut state| {
-                state.parked = None;
-                state.faults = FaultHistory::default();
-                Conclusion {
-                    state,
-                    due: Some(Some(now)),
-                    ..Conclusion::default()
-                }
+            Box::new(move |state| Conclusion {
+                state: state.retry(),
+                due: Some(Some(now)),
+                review,
+                ..Conclusion::default()
             }),
         );
         settled(change.await)?;

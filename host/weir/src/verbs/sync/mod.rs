@@ -254,7 +254,7 @@ impl UnitSync {
             self.outcome,
             Outcome::Parked | Outcome::NeedsSignIn | Outcome::Truncated
         );
-        by_outcome || (self.outcome.is_good() && self.gaps > 0)
+        by_outcome || (self.outcome.is_good() && (self.gaps > 0 || self.tally.set_aside > 0))
     }
 }
 
@@ -299,6 +299,9 @@ mod tests {
         );
         assert_eq!(exit(vec![unit(Outcome::Ok, 1)]), 3);
         assert_eq!(exit(vec![unit(Outcome::Parked, 0)]), 3);
+        let mut set_aside = unit(Outcome::Ok, 0);
+        set_aside.tally.set_aside = 1;
+        assert_eq!(exit(vec![set_aside]), 3);
         assert_eq!(
             exit(vec![unit(Outcome::Parked, 0), unit(Outcome::Failed, 0)]),
             1
