@@ -132,7 +132,7 @@ impl Connector for MediaWiki {
             .outside("/warnings");
         let listing = plan.read(text)?;
         if let Some(warnings) = listing.outside_value(1) {
-            log::warn(&format!("the wiki warns: {}", warnings.json()));
+            log::warn(format!("the wiki warns: {}", warnings.json()));
         }
         let mut page = Page::with_capacity(listing.len());
         for row in listing.rows() {

@@ -109,7 +109,7 @@ impl Connector for Shopify {
         if let Some(served) = response.header("x-shopify-api-version")
             && served != task.config.version
         {
-            log::warn(&format!(
+            log::warn(format!(
                 "the vendor serves version {served} instead of {}: its fields may differ",
                 task.config.version
             ));
