@@ -101,7 +101,8 @@ fn a_page_that_finds_no_room_holds_up_nobody_else() {
     // A few more records still find a place.
     place.until_delivered("acme", 4);
     let (status, exit) = place.json(&["status"]);
-    assert_eq!(exit, 0, "{status}");
+    // Unless a page of the other one has landed since, the store is what needs a person.
+    assert!(exit == 0 || exit == 3, "{status}");
     assert!(!running.is_gone());
     assert!(place.keys("big").len() < many);
 

@@ -14,7 +14,8 @@ use crate::verbs::polls::CLASSES;
 /// `weir status`
 #[derive(Debug, Args)]
 #[command(after_help = "Example: weir status --all\n\
-    Exit code 3: something needs a person (parked, sign-in, gap, a connection or a file that does not work).")]
+    Exit code 3: something needs a person; it stands at the top. Thresholds: [alert] in weir.toml.\n\
+    The same as metrics: curl --unix-socket data/weir.sock http://weir/metrics")]
 pub struct Status {
     /// List every unit, not only those that need a look and a few others
     #[arg(long)]

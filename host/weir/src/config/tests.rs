@@ -139,7 +139,7 @@ streams.orders = { intervall = "5s" }
             "/etc/weir/weir.toml:8: connection.shop.streams.orders.freshness = 30: is an integer, not a duration; allowed: a whole number and a unit: ms, s, m, h or d; example: \"30s\"",
             "/etc/weir/weir.toml:11: connection.other.auth.bearer.env: the secret from environment variable EMPTY is empty; allowed: { env = \"NAME\" }, { file = \"path\" }, { command = [\"program\", \"argument\"] } or { systemd = \"name\" }; example: { env = \"SHOP_TOKEN\" }",
             "/etc/weir/weir.toml:12: connection.other.intervall: is not a known key; known here: connector, auth, config, defaults, streams, allow_private, allow_http, pause",
-            "/etc/weir/weir.toml:13: connection.other.streams.orders.intervall = \"5s\": is not a known key; did you mean interval? Known here: enabled, freshness, interval, overlap, settle, start, volatile, page_size, reserve, priority, backoff, quiet",
+            "/etc/weir/weir.toml:13: connection.other.streams.orders.intervall = \"5s\": is not a known key; did you mean interval? Known here: enabled, freshness, interval, overlap, settle, start, volatile, page_size, reserve, priority, backoff, quiet, dedup",
         ],
         "{told}"
     );

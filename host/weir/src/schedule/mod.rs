@@ -129,10 +129,11 @@ impl Scheduler {
         }
     }
 
-    /// What the store fails with, while it does.
-    pub fn store_trouble(&self) -> Option<String> {
+    /// What the store fails with, and for how long it has taken nothing.
+    pub fn store_trouble(&self, now: Duration) -> Option<(String, Duration)> {
         let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        trouble.as_ref().map(|trouble| trouble.error.clone())
+        let trouble = trouble.as_ref()?;
+        Some((trouble.error.clone(), now.saturating_sub(trouble.since)))
     }
 
     /// The store has taken something.

@@ -53,7 +53,7 @@ pub(super) fn needs(limits: &Alert, view: &Snapshot) -> Vec<Need> {
     let now = view.now;
     let totals = &view.totals;
     if let Some(error) = &view.store_fails {
-        need("store", format!("nothing can be stored: {error}"));
+        need("store", format!("polls can't be stored: {error}"));
     }
     let signed_out: Vec<_> = view
         .connections

@@ -32,6 +32,8 @@ use crate::store::StoreError;
 
 /// How old the numbers of the units may be.
 const FRESH: Duration = Duration::from_secs(5);
+/// For how long the store may take nothing before the host is not ready: one page that finds no room is not all.
+const STORE_GRACE: Duration = Duration::from_secs(10);
 /// How long one client is served.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Clients that are served at once over the network.
@@ -155,7 +157,10 @@ async fn ready(host: &Arc<Host>) -> Response<Full<Bytes>> {
     if !host.is_prepared() {
         return unready("it is starting".to_owned());
     }
-    if let Some(error) = host.scheduler.store_trouble() {
+    let trouble = host.scheduler.store_trouble(host.clock.monotonic());
+    if let Some((error, length)) = trouble
+        && length >= STORE_GRACE
+    {
         return unready(format!("nothing can be stored: {error}"));
     }
     match host.last_look.take(host).await {

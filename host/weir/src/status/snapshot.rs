@@ -224,7 +224,10 @@ impl Snapshot {
             set_aside: host.store.review_count()?.records,
             review: review::of(host)?,
             failing_files: failing_files(host),
-            store_fails: host.scheduler.store_trouble(),
+            store_fails: host
+                .scheduler
+                .store_trouble(host.clock.monotonic())
+                .map(|(error, _)| error),
             recent,
             retries: retries
                 .filter(|(_, times)| *times > 0)

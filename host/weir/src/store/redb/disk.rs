@@ -190,12 +190,14 @@ fn create(path: &Path, cache_bytes: usize) -> Result<(), StoreError> {
         .map_err(|error| io_error(path, &error))
 }
 
-/// A file of an older program may be open to all.
+/// A file of an older program may be open to all. What its owner may do with it stays as it is.
 fn close_to_others(path: &Path) {
-    let open = std::fs::metadata(path).is_ok_and(|file| file.permissions().mode() & 0o077 != 0);
-    if open
-        && let Err(error) =
-            std::fs::set_permissions(path, std::fs::Permissions::from_mode(OURS_ALONE))
+    let Ok(mode) = std::fs::metadata(path).map(|file| file.permissions().mode()) else {
+        return;
+    };
+    let ours = std::fs::Permissions::from_mode(mode & 0o700);
+    if mode & 0o077 != 0
+        && let Err(error) = std::fs::set_permissions(path, ours)
     {
         tracing::warn!(path = %path.display(), %error, "other users may be able to read the store");
     }
