@@ -64,6 +64,23 @@ fn the_webhook_is_one_that_loads_and_shows_the_defaults() {
 }
 
 #[test]
+fn the_connection_whose_tokens_expire_is_one_that_loads() {
+    let readme = include_str!("../../../README.md");
+    let text = readme
+        .split("```toml\n")
+        .find(|block| block.contains("[connection.crm.auth.oauth2]"))
+        .and_then(|block| block.split("```").next())
+        .expect("the README shows it");
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("weir.toml");
+    std::fs::write(&path, text).expect("written");
+    let environment = |name: &str| (name == "CRM_SECRET").then(|| "s3cr3t".to_owned());
+    let config = config::load_with(&path, &environment).unwrap_or_else(|errors| panic!("{errors}"));
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+    assert_eq!(config.connections["crm"].auth.kind(), "oauth2");
+}
+
+#[test]
 fn every_link_leads_somewhere() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = include_str!("../../../README.md");
