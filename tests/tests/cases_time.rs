@@ -374,3 +374,15 @@ async fn case_051_no_later_poll_is_empty_because_of_a_stamp_from_the_future() {
     }
     assert_eq!(rig.delivered(), ["p1@1", "p2@1", "p3@1", "p4@1"]);
 }
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_while_the_host_is_down_makes_no_wait_longer() {
+    let script = keeper(vec![order("a", "09:59:00")]);
+    let rig = shop(&script).await;
+    rig.run_for(30_000).await;
+    let before = script.asked().len();
+    rig.clock.jump(-5 * HOUR);
+    let rig = rig.crash().await;
+    rig.run_for(11 * 60_000).await;
+    assert!(script.asked().len() > before, "nobody polls");
+}

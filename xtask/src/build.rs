@@ -91,7 +91,7 @@ pub(crate) fn connectors() -> anyhow::Result<Vec<Connector>> {
             .iter()
             .filter(|file| file.extension().is_some_and(|ending| ending == "wasm"))
         {
-            let connector = package(&artifact.package, file).with_context(|| {
+            let connector = package(&artifact.package, file, &directory()).with_context(|| {
                 format!(
                     "connector {}, built as {}",
                     artifact.package,
@@ -108,12 +108,29 @@ pub(crate) fn connectors() -> anyhow::Result<Vec<Connector>> {
     Ok(built)
 }
 
-fn package(name: &str, module: &Path) -> anyhow::Result<Connector> {
+/// Builds the connector `rest` with its planted fault into another directory.
+pub(crate) fn planted_rest(directory: &Path) -> anyhow::Result<()> {
+    let mut command = wasm_target::cargo()?;
+    command
+        .current_dir(cargo::root().join("connectors"))
+        .args(["build", "--release", "--package", "rest", "--lib"])
+        .args(["--features", "planted", "--target", wasm_target::TARGET])
+        .arg("--target-dir")
+        .arg(cargo::target_dir().join("connectors"));
+    let module = cargo::build(command)?
+        .into_iter()
+        .filter(|artifact| artifact.package == "rest")
+        .flat_map(|artifact| artifact.files)
+        .find(|file| file.extension().is_some_and(|ending| ending == "wasm"))
+        .context("cargo built no rest.wasm")?;
+    package("rest", &module, directory).map(drop)
+}
+
+fn package(name: &str, module: &Path, directory: &Path) -> anyhow::Result<Connector> {
     let wasm = component::encode(&fs::read(module)?)?;
     component::check_exports(&wasm)?;
     component::check_imports(&wasm)?;
-    let directory = directory();
-    fs::create_dir_all(&directory)?;
+    fs::create_dir_all(directory)?;
     let path = directory.join(format!("{name}.wasm"));
     let changed = fs::read(&path).ok().as_deref() != Some(&wasm);
     if changed {

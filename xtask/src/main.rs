@@ -8,6 +8,7 @@ mod crash;
 mod demo;
 mod product;
 mod reference;
+mod simulation;
 mod test;
 mod wasm_target;
 
@@ -37,6 +38,10 @@ enum Command {
     Reference(reference::Args),
     /// Check formatting and lints, and run all tests
     Test(test::Args),
+    /// Run seed after seed of the simulation, until a promise is broken or the time is over
+    Soak(simulation::SoakArgs),
+    /// Break rules on purpose, and see whether the simulation finds each
+    Planted(simulation::PlantedArgs),
     #[command(hide = true)]
     BenchServer(bench::server::Args),
     #[command(hide = true)]
@@ -51,6 +56,8 @@ fn main() -> ExitCode {
         Command::Reference(args) => reference::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Soak(args) => simulation::soak(&args),
+        Command::Planted(args) => simulation::planted(&args),
         Command::BenchServer(args) => bench::server::run(&args),
         Command::BenchFloor(args) => bench::floors::run(&args),
     };

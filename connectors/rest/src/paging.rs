@@ -298,6 +298,8 @@ fn keyset(
             let Some(id) = text(Some(0)) else {
                 return Onward::cut();
             };
+            #[cfg(feature = "planted")]
+            let id = beyond(id);
             let next = Step::After { id: Some(id), time };
             if step == Some(&next) {
                 // Nothing beyond the position. One record is the position itself, from a vendor that includes it.
@@ -308,6 +310,16 @@ fn keyset(
             }
             Onward::to(next)
         }
+    }
+}
+
+/// An id behind all others: `(time, id) > (t, i)` becomes `time > t`, and what shares the last time is passed over.
+#[cfg(feature = "planted")]
+fn beyond(id: Scalar) -> Scalar {
+    let head = id.text.trim_end_matches(|c: char| c.is_ascii_digit());
+    Scalar {
+        text: format!("{head}{}", u64::MAX),
+        ..id
     }
 }
 

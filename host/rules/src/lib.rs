@@ -24,6 +24,7 @@
 //! | [`doubles`] | records of which one walk shows several versions |
 //! | [`walk`] | one pass over a window: its steps, and the guard against loops |
 //! | [`unit`] | what is remembered of a unit, and what becomes of it when a poll ends |
+//! | [`planted`] | rules broken on purpose, for the simulation to find |
 //! | [`clock_skew`] | the vendor's clock, from its `Date` |
 
 pub mod backoff;
@@ -43,6 +44,7 @@ pub mod miad;
 pub mod model;
 mod moment;
 pub mod overlap;
+pub mod planted;
 pub mod quiet;
 pub mod retry_after;
 pub mod rhythm;

@@ -18,6 +18,7 @@ use crate::interval::{self, Chosen, Floors, Interval, IntervalState, Strategy, Y
 use crate::miad::MiadState;
 use crate::model::{Class, CursorKind, Duration, Order, Reason, Stream, Timestamp};
 use crate::overlap::{self, Lags, Overlap};
+use crate::planted::{Plant, is_planted};
 use crate::quiet::Asked;
 use crate::rhythm::Rhythm;
 use crate::walk::{Ending, Start, Tally, Walk};
@@ -298,6 +299,9 @@ impl UnitState {
 
     /// Lists a gap once, however often it is found.
     fn note_gap(&mut self, gap: Gap) {
+        if is_planted(Plant::LostGap) {
+            return;
+        }
         let touches = |other: &Gap| {
             other.source == gap.source
                 && other.extent.since <= gap.extent.until

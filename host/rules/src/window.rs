@@ -11,6 +11,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::model::{CursorKind, Duration, Order, Stream, Timestamp, Window};
+use crate::planted::{Plant, is_planted};
 
 /// How far ahead of the vendor's clock a stamp may lie before it is reported, in ms: a vendor's writers
 /// disagree by seconds.
@@ -69,11 +70,16 @@ pub fn plan(stream: &Stream, ask: &Ask) -> Planned {
         .into_iter()
         .flatten()
         .max();
+    let overlap = if is_planted(Plant::NoOverlap) {
+        0
+    } else {
+        ask.overlap
+    };
     let resumed = ask.resume.filter(|resume| *resume < until);
     // A watermark ahead of the vendor's clock must not make windows empty until the clock has caught up.
     let overlapped = ask
         .watermark
-        .map(|mark| mark.min(now).saturating_sub(signed(ask.overlap)));
+        .map(|mark| mark.min(now).saturating_sub(signed(overlap)));
     let since = match resumed.or(overlapped) {
         Some(since) => Some(earliest.map_or(since, |earliest| since.max(earliest))),
         None => earliest,

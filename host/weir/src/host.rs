@@ -414,7 +414,7 @@ impl Host {
         siblings: usize,
     ) -> Timestamp {
         let stream = connection.and_then(|connection| connection.streams.get(&unit.key.stream));
-        let due = match unit.due {
+        let due = match not_longer_than_it_was(unit, now) {
             Some(due) if due > now => due,
             _ => {
                 let interval = stream.map_or(0, |stream| stream.settings.interval.min);
@@ -429,6 +429,15 @@ impl Host {
     pub async fn run(self: &Arc<Self>) {
         schedule::run(self.clone()).await;
     }
+}
+
+/// When a unit is due. Where the clock was set back since that was stored, the wait is as long as it was then, and not
+/// longer.
+fn not_longer_than_it_was(unit: &UnitRow, now: Timestamp) -> Option<Timestamp> {
+    let due = unit.due?;
+    let stored = unit.state.last.as_ref().map_or(now, |last| last.ended);
+    let ahead = stored.saturating_sub(now).max(0);
+    Some(due.saturating_sub(ahead))
 }
 
 /// Over how many ms for each of a connection's units their first polls after a start are spread, within an interval: one

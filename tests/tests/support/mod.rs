@@ -298,6 +298,6 @@ pub fn machine() -> Machine {
 }
 
 /// Compiled connectors, shared by all tests of a run.
-fn cache() -> PathBuf {
+pub fn cache() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("compiled")
 }

@@ -12,10 +12,10 @@ use super::output::Progress;
 use super::{CliError, Common, setting};
 use crate::config::Config;
 use crate::control::Said;
-use crate::simulate::{Machine, RunError, Setup, Violation, trial};
+use crate::simulate::{
+    Base, Came, HuntError, Machine, START, Setup, Source, TRIES, Violation, hunt,
+};
 
-/// When simulated time begins: 2031-03-04T10:00:00Z.
-const START: i64 = 1_930_384_800_000;
 const DAY: f64 = 86_400_000.0;
 
 /// `weir simulate`
@@ -95,6 +95,8 @@ struct Found {
     seed: u64,
     #[serde(flatten)]
     violation: Violation,
+    /// The shortest way there that was found, for people.
+    history: String,
 }
 
 impl Simulate {
@@ -119,6 +121,11 @@ impl Simulate {
 
     fn simulate(self, common: &Common) -> Result<u8, CliError> {
         let setup = self.setup(common)?;
+        let source = Source::Over(Box::new(Base {
+            config: setup.config.clone(),
+            vendors: setup.vendors.clone(),
+            length: i64::try_from(setup.length).unwrap_or(i64::MAX),
+        }));
         let mut outcome = Outcome::default();
         let mut progress = Progress::new();
         let began = Instant::now();
@@ -132,21 +139,29 @@ impl Simulate {
             )));
             outcome.seeds += 1;
             outcome.days += setup.length as f64 / DAY;
-            match trial(&setup, seed) {
-                Ok(finished) => {
+            match hunt(&source, seed, &setup.machine, TRIES) {
+                Ok(Came::Clean(finished)) => {
                     outcome.polls += finished.polls;
                     outcome.calls += finished.calls;
                     outcome.commits += finished.commits;
                     outcome.delivered += finished.delivered;
                     outcome.boots += u64::from(finished.boots);
                 }
-                Err(RunError::Violation(violation)) => {
-                    outcome.violation = Some(Found { seed, violation });
+                Ok(Came::Broken(found)) => {
+                    outcome.violation = Some(Found {
+                        seed,
+                        history: found.to_string(),
+                        violation: found.violation,
+                    });
                     break;
                 }
-                Err(error) => {
+                Err(HuntError::Run(error)) => {
                     progress.end();
                     return Err(error.into());
+                }
+                Err(HuntError::Config(error)) => {
+                    progress.end();
+                    return Err(CliError::Simulation(error.to_string()));
                 }
             }
         }
@@ -233,10 +248,8 @@ impl Simulate {
         );
         match &outcome.violation {
             None => format!("every promise was kept: {sums}"),
-            Some(Found { seed, violation }) => format!(
-                "seed {seed}: {}\n{}\nto see it again: {}\n{sums}",
-                violation.promise,
-                violation.what,
+            Some(Found { seed, history, .. }) => format!(
+                "{history}\nto see it again: {}\n{sums}",
                 self.again(&common.config, *seed)
             ),
         }

@@ -338,6 +338,7 @@ impl Poll<'_> {
                 || (status >= 400 && says_limit(&answer.response.body)),
             retry_after: weir_rules::retry_after::read(&answer.response.headers, &anchor).is_some(),
         };
+        let told_by_headers = signals.retry_after || found.iter().any(limits::is_spent);
         let headers = answer.response.headers.clone();
         let prepared = self.understand(step, answer).await;
         match prepared {
@@ -366,6 +367,15 @@ impl Poll<'_> {
                     if fault.scope == Scope::Unit {
                         fault.scope = default_scope(status, fault.class);
                     }
+                }
+                // A vendor's own sign of a limit wins, whatever a status usually means: a connector that goes by the status
+                // alone does not know every header.
+                if fault.class == Class::Permanent
+                    && told_by_headers
+                    && default_class(status, signals) == Class::RateLimited
+                {
+                    fault.class = Class::RateLimited;
+                    fault.scope = default_scope(status, fault.class);
                 }
                 let learnt = self.host.ledger.learn(self, &fault.limits, anchor.received);
                 seen.budgets.extend(learnt);

@@ -27,6 +27,7 @@
 //! | `probe` | one harmless call, for `weir check` |
 //! | `outcome` | what a fault makes of the unit |
 //! | `end` | what the end of a poll leaves |
+//! | `planted` | orders of storing that lose records, for the simulation to find |
 //! | `ledger` | the budgets of everyone, in memory |
 
 mod aside;
@@ -34,6 +35,8 @@ mod call;
 mod end;
 mod ledger;
 mod outcome;
+#[cfg(feature = "planted")]
+mod planted;
 mod prepare;
 mod probe;
 mod reviews;

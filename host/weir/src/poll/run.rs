@@ -405,6 +405,8 @@ impl<'a> Poll<'a> {
                 Ok(Some(ended)) => Some(ended),
                 Err(error) => return self.not_stored(error).await,
             };
+            #[cfg(feature = "planted")]
+            self.break_rules(&mut baggage);
             if let Some(ended) = ended {
                 break ended;
             }
@@ -658,7 +660,11 @@ impl<'a> Poll<'a> {
         Ok(())
     }
 
-    fn commit(&self, baggage: Baggage, conclude: crate::store::Conclude) -> Durable<Seen> {
+    pub(super) fn commit(
+        &self,
+        baggage: Baggage,
+        conclude: crate::store::Conclude,
+    ) -> Durable<Seen> {
         self.host.store.commit(Commit {
             unit: self.row.id,
             ticket: self.job.ticket,

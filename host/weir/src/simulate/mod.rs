@@ -17,15 +17,21 @@
 //! | `stage` | what outlives a boot: vendors, sinks, what is stored, who watches |
 //! | `transport` | calls to the simulated vendors |
 //! | `sink` | where records arrive |
-//! | `trial` | one seed, run and judged |
+//! | `plan` | what a seed makes happen |
+//! | `check` | whether the promises are kept |
+//! | `shrink` | the shortest history that breaks one |
+//! | `hunt` | seed after seed |
 
+mod check;
 mod clock;
+mod hunt;
 mod machine;
+mod plan;
 mod run;
+mod shrink;
 mod sink;
 mod stage;
 mod transport;
-mod trial;
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -41,10 +47,13 @@ use crate::host::HostError;
 use crate::store::{Cut, OutboxEntry, PollRow, StoreError, UnitId, UnitKey, UnitRow};
 
 pub use crate::store::Committed;
+pub use check::Checker;
 pub use clock::SimClock;
+pub use hunt::{Came, HuntError, Source, TRIES, hunt};
 pub use machine::{Machine, MachineError};
+pub use plan::{Base, Plan, START};
 pub use run::run;
-pub use trial::trial;
+pub use shrink::{Found, check, shrink};
 
 /// What is simulated.
 #[derive(Clone)]

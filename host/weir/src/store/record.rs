@@ -1,6 +1,7 @@
 //! What is remembered of one record, and what a new sight of it means.
 
 use weir_rules::model::Timestamp;
+use weir_rules::planted::{Plant, is_planted};
 
 use crate::store::{Op, RecordRow, Seen, hex};
 
@@ -99,6 +100,7 @@ impl Remembered {
         let op = match (forgotten, self.deleted, deleted) {
             (false, true, true) => return Sight::Same,
             (false, false, false) if self.hash == hash => return Sight::Same,
+            (false, false, false) if is_planted(Plant::DedupById) => return Sight::Same,
             (_, _, true) => Op::Delete,
             (false, false, false) => Op::Update,
             (false, true, false) | (true, _, false) => Op::Insert,
