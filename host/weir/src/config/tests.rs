@@ -608,6 +608,70 @@ fn every_key_of_a_stream_is_known_to_its_table() {
 }
 
 #[test]
+fn a_webhook_is_read_and_its_mistakes_are_named() {
+    let hook = |more: &str| format!("[sink.hook]\ntype = \"webhook\"\n{more}");
+    for (more, told) in [
+        ("", "sink.hook.url: is missing"),
+        ("url = \"ingest.example.test\"", "is not an https address"),
+        (
+            "url = \"ftp://ingest.example.test\"",
+            "is not an https address",
+        ),
+        ("url = \"http://ingest.example.test\"", "is not encrypted"),
+        (
+            "url = \"https://me:pw@ingest.example.test\"",
+            "holds a user or a password",
+        ),
+        ("url = { env = \"NOT_SET\" }", "NOT_SET is not set"),
+    ] {
+        let text = errors(&hook(more));
+        assert!(text.contains(told), "{more}: {text}");
+        assert!(!text.contains("pw@"), "{text}");
+    }
+    let url = "url = \"https://ingest.example.test/a?k=v\"\n";
+    for (more, told) in [
+        ("batch = { records = 0 }", "sink.hook.batch.records"),
+        ("batch = { bytes = \"1GiB\" }", "\"1KiB\" to \"16MiB\""),
+        ("format = \"jsn\"", "did you mean json?"),
+        ("tries = 0", "from 1 to 100"),
+        ("trys = 3", "did you mean tries?"),
+        ("headers = { Authorization = \"x\" }", "weir sets itself"),
+        ("headers = { Idempotency-Key = \"x\" }", "weir sets itself"),
+        (
+            "auth = { header = { env = \"SHOP_TOKEN\" } }",
+            "needs a name",
+        ),
+        (
+            "backoff = { base = \"5m\", cap = \"1m\" }",
+            "is longer than cap",
+        ),
+    ] {
+        let text = errors(&hook(&format!("{url}{more}")));
+        assert!(text.contains(told), "{more}: {text}");
+    }
+    let config = read(&hook(&format!(
+        "{url}headers = {{ X-Team = \"data\", X-Key = {{ env = \"SHOP_TOKEN\" }} }}\ngzip = true"
+    )))
+    .unwrap();
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+    let SinkConfig::Webhook(hook) = &config.sinks["hook"] else {
+        panic!("{:?}", config.sinks);
+    };
+    assert_eq!(
+        hook.url.reveal().as_str(),
+        "https://ingest.example.test/a?k=v"
+    );
+    assert_eq!(hook.url.to_string(), "https://ingest.example.test");
+    let headers: Vec<_> = hook
+        .headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.reveal()))
+        .collect();
+    assert_eq!(headers, [("x-team", "data"), ("x-key", "tok_XYZ")]);
+    assert_eq!((hook.gzip, hook.tries), (true, 6));
+}
+
+#[test]
 fn what_is_found_out_later_still_has_its_line() {
     let config = read(WHOLE).unwrap();
     let schema = r#"{"properties":{"page":{"properties":{"size":{"maximum":50}}}}}"#;
