@@ -119,7 +119,7 @@ async fn an_empty_id_is_called_so() {
     let script = Script::new([Reply::ok(r#"{"items":[{"id":""}]}"#)]);
     let rig = rig("", &script).await;
     let said = rig.poll("desk/notes").await.message.unwrap_or_default();
-    assert!(said.contains("an empty string at /items/0/id"), "{said}");
+    assert!(said.contains("at /id: it holds an empty string"), "{said}");
 }
 
 /// One vendor's word about the whole app holds back all that call this vendor, and nobody else's vendor.

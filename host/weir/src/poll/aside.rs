@@ -16,6 +16,7 @@
 //! is a hole until the vendor has mended it or a person has dropped it. A page of which the array is missing, cut or shorter
 //! than its own count never comes this far.
 
+use serde_json::Value;
 use weir_rules::model::{Class, Fault, Scope, Timestamp};
 use weir_runtime::limits::{RECORD, RECORD_ID};
 
@@ -76,12 +77,16 @@ impl Aside {
 }
 
 /// Why a record of this id and text cannot be taken before anyone has looked into it.
-pub(super) fn too_large(id: &str, text: &str, key: &[String]) -> Option<String> {
+pub(super) fn untakable(id: &str, text: &str, key: &[String]) -> Option<String> {
     if id.is_empty() {
         let at = if key.is_empty() {
             "no id could be read".to_owned()
         } else {
-            format!("no id could be read at {}", key.join(", "))
+            format!(
+                "no id could be read at {}: {}",
+                key.join(", "),
+                found(text, key)
+            )
         };
         return Some(at);
     }
@@ -92,6 +97,28 @@ pub(super) fn too_large(id: &str, text: &str, key: &[String]) -> Option<String> 
         ));
     }
     (text.len() > RECORD).then(|| format!("it has {} bytes; {RECORD} are allowed", text.len()))
+}
+
+/// What stands where the id should be.
+fn found(text: &str, key: &[String]) -> &'static str {
+    let record = Some(text).filter(|text| text.len() <= RECORD);
+    let record = record.and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let Some(record) = record else {
+        return "the record does not read";
+    };
+    let values = key.iter().map(|pointer| record.pointer(pointer));
+    let wrong = values
+        .filter(|value| !matches!(value, Some(Value::Number(_))))
+        .find(|value| !matches!(value, Some(Value::String(text)) if !text.is_empty()));
+    match wrong.flatten() {
+        None => "there is nothing",
+        Some(Value::Null) => "it holds null",
+        Some(Value::String(_)) => "it holds an empty string",
+        Some(Value::Array(_)) => "it holds an array",
+        Some(Value::Object(_)) => "it holds an object",
+        Some(Value::Bool(_)) => "it holds a boolean",
+        Some(Value::Number(_)) => "it holds a number",
+    }
 }
 
 /// May these be set aside, of a page with so many records? `stubborn`: the page has come like this before, again and again.
@@ -164,6 +191,23 @@ mod tests {
         assert_ne!(aside("7", "a").content, aside("7", "b").content);
         assert_ne!(aside("", "a").number(), aside("", "b").number());
         assert_eq!(aside("", "a").stand_in(), aside("", "a").stand_in());
+    }
+
+    #[test]
+    fn what_stands_in_the_ids_place_is_said() {
+        let key = ["/id".to_owned()];
+        for (text, said) in [
+            ("null", "at /id: there is nothing"),
+            ("{}", "at /id: there is nothing"),
+            (r#"{"id":null}"#, "it holds null"),
+            (r#"{"id":""}"#, "it holds an empty string"),
+            (r#"{"id":["a"]}"#, "it holds an array"),
+            ("{", "does not read"),
+        ] {
+            let why = untakable("", text, &key).unwrap();
+            assert!(why.contains(said), "{text}: {why}");
+        }
+        assert_eq!(untakable("7", "{}", &key), None);
     }
 
     #[test]

@@ -209,7 +209,7 @@ impl Prepared {
                 }
             }
         };
-        let digest = match aside::too_large(&record.id, data.as_str(), reading.key) {
+        let digest = match aside::untakable(&record.id, data.as_str(), reading.key) {
             Some(why) => Err(why),
             None => match digester.digest(data.as_str()) {
                 Ok(digest) => match digest.missing.first() {
