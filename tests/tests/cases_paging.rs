@@ -247,7 +247,16 @@ async fn case_101_the_tag_of_page_one_does_not_speak_for_page_three() {
     assert_eq!(report.outcome, Outcome::Ok);
     assert_eq!(report.tally.changed, 1);
     assert_eq!(rig.delivered().last().map(String::as_str), Some("6@2"));
-    // No tag was sent for a page that it did not come with.
+    // No tag was sent for a page that it did not come with, and each of the first two pages has its own.
+    let sent = |page: &str| {
+        let own = |asked: &Asked| {
+            asked
+                .header("if-none-match")
+                .is_some_and(|tag| tag.starts_with(page))
+        };
+        script.asked().iter().any(own)
+    };
+    assert!(sent("\"p1") && sent("\"p2"), "{:?}", script.asked());
     for asked in script.asked() {
         let own = number(&asked, "page").unwrap_or(1);
         if let Some(tag) = asked.header("if-none-match") {

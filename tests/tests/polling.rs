@@ -164,6 +164,10 @@ async fn case_041_a_record_of_the_saved_second_that_comes_later_is_delivered() {
     rig.poll("shop/orders").await;
     rig.poll("shop/orders").await;
     assert_eq!(rig.delivered(), ["a@1", "b@1", "c@1"]);
+    // And the vendor was asked for the second itself.
+    let asked = &script.asked()[1].url;
+    let (_, since) = asked.split_once("since=").expect("a bound");
+    assert!(since <= "2031-03-04T09%3A50%3A07Z", "{asked}");
 }
 
 #[tokio::test]
