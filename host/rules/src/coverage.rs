@@ -23,6 +23,34 @@ impl Extent {
     pub fn width(&self) -> Duration {
         self.until.saturating_sub(self.since).max(0).unsigned_abs()
     }
+
+    /// What both hold; none when they have nothing in common.
+    pub fn common(&self, other: Extent) -> Option<Extent> {
+        let both = Extent {
+            since: self.since.max(other.since),
+            until: self.until.min(other.until),
+        };
+        (both.since < both.until).then_some(both)
+    }
+
+    /// What is left of it without the other: nothing, one part or two.
+    pub fn without(&self, other: Extent) -> Vec<Extent> {
+        let Some(common) = self.common(other) else {
+            return vec![*self];
+        };
+        let parts = [
+            Extent {
+                until: common.since,
+                ..*self
+            },
+            Extent {
+                since: common.until,
+                ..*self
+            },
+        ];
+        let parts = parts.into_iter();
+        parts.filter(|part| part.since < part.until).collect()
+    }
 }
 
 impl From<Window> for Extent {
@@ -90,6 +118,20 @@ impl Coverage {
         self.extents.splice(first..last, [merged]);
     }
 
+    /// Nothing is covered.
+    pub fn is_empty(&self) -> bool {
+        self.extents.is_empty()
+    }
+
+    /// An extent is not covered after all.
+    pub fn remove(&mut self, extent: Extent) {
+        let extents = std::mem::take(&mut self.extents);
+        self.extents = extents
+            .into_iter()
+            .flat_map(|have| have.without(extent))
+            .collect();
+    }
+
     /// Takes in all that another one covers.
     pub fn merge(&mut self, other: &Coverage) {
         for extent in &other.extents {
@@ -140,7 +182,7 @@ impl Coverage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GapSource {
-    /// Neighbouring windows don't touch.
+    /// Neighbouring windows don't touch, or the start date was moved back.
     Untouched,
     /// The vendor had more and would not give it.
     Truncated,
@@ -150,15 +192,56 @@ pub enum GapSource {
     NoOverlap,
     /// The vendor answers narrow windows alone, and nobody said where the stream begins.
     NoStart,
+    /// A person asked for the part to be read again; nothing need be missing.
+    Asked,
 }
 
 /// A part of a stream that may hold records which never arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Gap {
     /// Where.
     pub extent: Extent,
     /// How it is known.
     pub source: GapSource,
+    /// When it was found, by this machine's clock; 0 when an older program found it.
+    #[serde(default)]
+    pub found: Timestamp,
+    /// What else is known of it: the ids on both of its sides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// The widest part that is asked for at once, in ms: wider ones hit the vendor's result cap.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slice: Option<Duration>,
+    /// Walks of it in a row that brought nothing that can be trusted.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tries: u32,
+    /// Why the vendor can't fill it any more. It is not tried again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<String>,
+    /// A person has taken note that it can't be filled.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepted: bool,
+}
+
+impl Gap {
+    /// A gap that has just been found.
+    pub fn new(extent: Extent, source: GapSource, found: Timestamp) -> Gap {
+        Gap {
+            extent,
+            source,
+            found,
+            detail: None,
+            slice: None,
+            tries: 0,
+            lost: None,
+            accepted: false,
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// What a truncated walk may still vouch for: up to the newest stamp it saw, or down to the oldest, by the order of
@@ -184,14 +267,10 @@ pub fn walked_part(
     (part.since < part.until).then_some(part)
 }
 
-/// The rest of a window, given the part that was walked.
-pub fn left_over(window: Window, walked: Option<Extent>) -> Vec<Extent> {
+/// The rest of a window, given what was walked of it.
+pub fn left_over(window: Window, walked: &Coverage) -> Vec<Extent> {
     let whole = Extent::from(window);
-    let mut done = Coverage::default();
-    if let Some(walked) = walked {
-        done.add(walked);
-    }
-    done.missing(whole.since, whole.until)
+    walked.missing(whole.since, whole.until)
 }
 
 /// Cuts an extent whose answer hit the vendor's result cap in two that touch, at a moment that the vendor can
@@ -237,16 +316,13 @@ pub struct Feed {
 
 /// The gap between two successive answers that share nothing: records came and went between the two polls. The unit
 /// should poll at its minimum. Answers with stamps that overlap all the same, and quiet feeds, have none.
-pub fn fell_off(feed: &Feed) -> Option<Gap> {
+pub fn fell_off(feed: &Feed) -> Option<Extent> {
     let (before, oldest) = (feed.newest_before?, feed.oldest?);
     let extent = Extent {
         since: before.saturating_add(1),
         until: oldest,
     };
-    (feed.records > 0 && feed.known == 0 && extent.since < extent.until).then_some(Gap {
-        extent,
-        source: GapSource::NoOverlap,
-    })
+    (feed.records > 0 && feed.known == 0 && extent.since < extent.until).then_some(extent)
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@
 //! | [`window`] | which part of a stream to ask for, and how far the watermark may follow |
 //! | [`overlap`] | how far before the watermark a window begins, from measured lag |
 //! | [`coverage`] | what has been walked, and what is missing between |
+//! | [`gaps`] | the list of what is missing, until it is filled or can't be |
+//! | [`side`] | what a unit reads besides its main walk: settle passes and backfills |
 //! | [`fault`] | what becomes of a unit after a failure |
 //! | [`backoff`] | how long to wait where the vendor named no time: full jitter |
 //! | [`miad`] | the interval for a vendor without published limits, from its latency |
@@ -35,6 +37,7 @@ pub mod conditional;
 pub mod coverage;
 pub mod doubles;
 pub mod fault;
+pub mod gaps;
 pub mod http_date;
 pub mod interval;
 pub mod json_pointer;
@@ -48,6 +51,7 @@ pub mod planted;
 pub mod quiet;
 pub mod retry_after;
 pub mod rhythm;
+pub mod side;
 pub mod stagger;
 pub mod unit;
 pub mod wait;

@@ -42,6 +42,9 @@ const FULL: u64 = 1_000;
 /// How long a histogram collects at least, in ms: one burst must not replace a week's history.
 const TURN: i64 = 86_400_000;
 
+/// A measured settle time is never shorter, in ms: second looks are to be rare.
+const SETTLE_FLOOR: Duration = 3_600_000;
+
 /// The recent lags of one unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -100,6 +103,21 @@ impl Lags {
         let mut both = self.recent.clone();
         both.merge(&self.older);
         both.quantile(99, 100)
+    }
+
+    /// The longest lag of the recent past, in ms; rounded up by at most an eighth.
+    pub fn longest(&self) -> Option<Duration> {
+        let last = |histogram: &Histogram| histogram.buckets.last().map(|(key, _)| *key);
+        let longest = last(&self.recent).max(last(&self.older))?;
+        Some(upper(longest).saturating_mul(1_000))
+    }
+
+    /// How late a record may become visible, as far as measured, in ms: twice the longest lag, where the overlap does not
+    /// reach that far. None while there is no history, and where the overlap sees everything: then a second look finds
+    /// nothing.
+    pub fn settle(&self, overlap: Duration, config: &Overlap) -> Option<Duration> {
+        let longest = self.longest().filter(|_| self.count() >= config.samples)?;
+        (longest > overlap).then(|| longest.saturating_mul(2).max(SETTLE_FLOOR))
     }
 
     /// The overlap in ms.
@@ -277,6 +295,20 @@ mod tests {
         let before = lags.overlap(&Overlap::default());
         lags.observe(&[3_600_000; 5], 0, 0);
         assert!(lags.overlap(&Overlap::default()) > before);
+    }
+
+    #[test]
+    fn a_second_look_is_worth_it_where_the_overlap_is_shorter_than_the_longest_lag() {
+        let config = Overlap::default();
+        let mut lags = Lags::default();
+        lags.observe(&[1_000; 199], 0, 0);
+        assert_eq!(lags.settle(lags.overlap(&config), &config), None);
+        // One in two hundred does not move the overlap.
+        lags.observe(&[3 * 3_600_000], 0, 0);
+        assert_eq!(lags.overlap(&config), 30_000);
+        let settle = lags.settle(30_000, &config).unwrap();
+        assert!((6 * 3_600_000..8 * 3_600_000).contains(&settle), "{settle}");
+        assert_eq!(Lags::default().settle(0, &config), None);
     }
 
     #[test]

@@ -9,6 +9,9 @@
 //! - What is not yet walked is in the walk itself, which is stored with every page: after a crash the walk goes
 //!   on from its stored step.
 //!
+//! - What a walk passed over in the middle is known to lie there; only where that is not known is nothing of the walk
+//!   vouched for.
+//!
 //! Refuses: to call a walk complete that stalled, was cut by the vendor's result cap, or brought fewer records
 //! than the vendor's own total says.
 
@@ -17,9 +20,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
+use crate::coverage::{Coverage, Extent, walked_part};
 use crate::doubles::Sightings;
-use crate::model::{Reason, Timestamp, Window};
-use crate::window::Newest;
+use crate::model::{Order, Reason, Timestamp, Window};
+use crate::window::{Newest, OrderWatch};
 
 /// Empty pages in a row, each with a next step, after which a walk is a stall. Vendors that filter after
 /// paging send runs of a few; hundreds in a row are a cursor that leads nowhere.
@@ -108,6 +112,27 @@ pub struct Walk {
     pub oldest: Option<Timestamp>,
     /// The vendor would not give the rest.
     pub truncated: bool,
+    /// It was the walk's last page that said so: what is missing lies behind it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cut: bool,
+    /// Something was left out, and where is not known.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost_step: bool,
+    /// What was passed over on the way: more records of one moment than the vendor gives.
+    #[serde(default, skip_serializing_if = "Coverage::is_empty")]
+    pub passed: Coverage,
+    /// Whether the listing is in the order that it is said to be in.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub watch: OrderWatch,
+    /// Both ends of the listing, of a stream that may be a feed of the newest records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<Ends>,
+    /// The last page with records was full.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub last_full: bool,
+    /// The unit's cursor was left out on purpose: the vendor may have lost it without a word.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unanchored: bool,
     /// The walk was going in a circle.
     pub stalled: bool,
     /// The walk was one full page that named no next step: there may be more, and the vendor has no way to ask for it.
@@ -128,6 +153,65 @@ pub struct Walk {
     pub doubles: Sightings,
     /// What was seen.
     pub tally: Tally,
+}
+
+/// The two ends of a listing, by its records' ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ends {
+    /// The id that came first.
+    pub first: String,
+    /// The id that came last.
+    pub last: String,
+    /// The smallest and the largest, while all ids are whole numbers.
+    pub numbers: Option<(u64, u64)>,
+}
+
+impl Ends {
+    fn of(ids: &[&str]) -> Option<Ends> {
+        let numbers: Option<Vec<u64>> = ids.iter().map(|id| id.parse().ok()).collect();
+        let numbers = numbers.unwrap_or_default();
+        Some(Ends {
+            first: (*ids.first()?).to_owned(),
+            last: (*ids.last()?).to_owned(),
+            numbers: numbers
+                .iter()
+                .min()
+                .copied()
+                .zip(numbers.iter().max().copied()),
+        })
+    }
+
+    fn and(self, later: Ends) -> Ends {
+        let numbers = self.numbers.zip(later.numbers);
+        Ends {
+            first: self.first,
+            last: later.last,
+            numbers: numbers.map(|(a, b)| (a.0.min(b.0), a.1.max(b.1))),
+        }
+    }
+
+    /// The id of the oldest record, by the order of the listing; feeds without one show the newest first.
+    pub fn oldest(&self, order: Order) -> String {
+        match (self.numbers, order) {
+            (Some((least, _)), _) => least.to_string(),
+            (None, Order::Ascending) => self.first.clone(),
+            (None, Order::Descending | Order::Unordered) => self.last.clone(),
+        }
+    }
+
+    /// The id of the newest record.
+    pub fn newest(&self, order: Order) -> String {
+        match (self.numbers, order) {
+            (Some((_, most)), _) => most.to_string(),
+            (None, Order::Ascending) => self.last.clone(),
+            (None, Order::Descending | Order::Unordered) => self.first.clone(),
+        }
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// The guard against loops: what a walk has met so far. It lives as long as the poll and is not stored: after a
@@ -172,6 +256,10 @@ pub struct PageFacts<'a> {
     pub newest: Newest,
     /// The oldest.
     pub oldest: Option<Timestamp>,
+    /// The first stamp of the page, and whether those after it are in order.
+    pub order: Option<(Timestamp, OrderWatch)>,
+    /// Note both ends of the listing.
+    pub feed: bool,
     /// The steps that it names.
     pub next: Vec<String>,
     /// The unit's new cursor.
@@ -220,6 +308,13 @@ impl Walk {
             newest: Newest::default(),
             oldest: None,
             truncated: false,
+            cut: false,
+            lost_step: false,
+            passed: Coverage::default(),
+            watch: OrderWatch::default(),
+            ends: None,
+            last_full: false,
+            unanchored: false,
             stalled: false,
             brimful: false,
             total: None,
@@ -263,7 +358,30 @@ impl Walk {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        self.truncated |= facts.truncated;
+        if facts.truncated {
+            self.truncated = true;
+            match (facts.next.is_empty(), facts.oldest, facts.newest.seen) {
+                (true, ..) => self.cut = true,
+                (false, Some(since), Some(newest)) => self.passed.add(Extent {
+                    since,
+                    until: newest.saturating_add(1),
+                }),
+                _ => self.lost_step = true,
+            }
+        }
+        if let Some((first, page)) = &facts.order {
+            self.watch.page(*first, page);
+        }
+        if !facts.ids.is_empty() {
+            self.last_full = facts.ids.len() as u64 >= u64::from(self.page_size);
+        }
+        if facts.feed {
+            let page = Ends::of(&facts.ids);
+            self.ends = match (self.ends.take(), page) {
+                (Some(before), Some(page)) => Some(before.and(page)),
+                (before, page) => before.or(page),
+            };
+        }
         // A total that shrinks on the way: what was deleted may have drawn a record onto a page that was read already.
         self.total = self.total.max(facts.total);
         self.poll_after = self.poll_after.max(facts.poll_after);
@@ -311,6 +429,62 @@ impl Walk {
         let taken = self.pending.pop_front().flatten();
         guard.steps.insert(fingerprint(&taken));
         self.truncated = true;
+        self.lost_step = true;
+    }
+
+    /// The vendor has nothing at the current step: the list ended with the page before it.
+    pub fn past_the_end(&mut self, guard: &mut Guard) {
+        let taken = self.pending.pop_front().flatten();
+        guard.steps.insert(fingerprint(&taken));
+    }
+
+    /// Leaves out what is still to be asked: everything that is wanted has come.
+    pub fn enough(&mut self) {
+        self.pending.clear();
+    }
+
+    /// A walk over a part of the past has come to what lies behind that part: a vendor that can't be asked for an upper
+    /// bound lists all the rest after it. `oldest` and `newest` are those of the last page.
+    pub fn beyond(
+        &self,
+        order: Order,
+        oldest: Option<Timestamp>,
+        newest: Option<Timestamp>,
+    ) -> bool {
+        let aside = matches!(self.reason, Reason::Backfill | Reason::Settle);
+        aside
+            && match order {
+                Order::Ascending => oldest.is_some_and(|oldest| oldest >= self.window.until),
+                Order::Descending => {
+                    newest.is_some_and(|newest| self.window.since.is_some_and(|at| newest < at))
+                }
+                Order::Unordered => false,
+            }
+    }
+
+    /// The vendor refused what lies behind the walk's last page. (Older programs did not store where it did.)
+    pub fn is_cut(&self) -> bool {
+        self.cut || (self.truncated && !self.lost_step && self.passed.is_empty())
+    }
+
+    /// What a walk that the vendor did not let end has read whole, given the order of its listing.
+    pub fn read_whole(&self, order: Order) -> Coverage {
+        let mut whole = Coverage::default();
+        if self.lost_step {
+            return whole;
+        }
+        let walked = if self.is_cut() {
+            walked_part(order, self.window, self.oldest, self.newest.seen)
+        } else {
+            Some(Extent::from(self.window))
+        };
+        if let Some(walked) = walked {
+            whole.add(walked);
+        }
+        for passed in self.passed.extents() {
+            whole.remove(*passed);
+        }
+        whole
     }
 
     fn enqueue(&mut self, next: Vec<String>, empty: bool, guard: &Guard) {

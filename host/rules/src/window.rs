@@ -10,7 +10,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::{CursorKind, Duration, Order, Stream, Timestamp, Window};
+use crate::model::{CursorKind, Duration, Stream, Timestamp, Window};
 use crate::planted::{Plant, is_planted};
 
 /// How far ahead of the vendor's clock a stamp may lie before it is reported, in ms: a vendor's writers
@@ -31,6 +31,8 @@ pub struct Ask {
     pub vendor_now: Timestamp,
     /// The date from which the user wants the stream; none: all that there is.
     pub start: Option<Timestamp>,
+    /// The vendor was found to answer nothing to windows that are wider than this, in ms.
+    pub narrow: Option<Duration>,
 }
 
 /// A window, and what is left behind it.
@@ -62,7 +64,7 @@ pub fn plan(stream: &Stream, ask: &Ask) -> Planned {
         return whole(None, until);
     }
     let cap = match stream.cursor {
-        CursorKind::Timestamp => cap(stream, grain),
+        CursorKind::Timestamp => narrower(cap(stream, grain), ask.narrow, grain),
         CursorKind::Opaque | CursorKind::Snapshot => None,
     };
 
@@ -108,6 +110,7 @@ pub fn plan_settle(
     stream: &Stream,
     settle: Duration,
     settled_until: Timestamp,
+    narrow: Option<Duration>,
     vendor_now: Timestamp,
 ) -> Option<Planned> {
     let grain = grain(stream);
@@ -119,7 +122,7 @@ pub fn plan_settle(
     if since >= until {
         return None;
     }
-    Some(match cap(stream, grain) {
+    Some(match narrower(cap(stream, grain), narrow, grain) {
         Some(cap) => slice(since, until, cap),
         None => whole(Some(since), until),
     })
@@ -195,21 +198,22 @@ pub fn advance_watermark(
     old.max(reached)
 }
 
-/// Watches whether a listing that is said to be ascending is.
+/// Watches whether a listing that is said to be ascending is. Lives as long as a walk, and is stored with it.
 ///
-/// Keeping a position after each page is safe only while the order holds. After the first inversion a unit keeps
-/// its position at the end of a walk alone, for good.
+/// What depends on the order holds only while it does: that a walk which was cut short has read all that is older than
+/// its newest record, and that what lies behind a window's end comes behind all of the window. A stream whose order was
+/// broken once is taken for unordered, for good ([`crate::unit::UnitState::order`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OrderWatch {
     /// The last stamp of this walk.
-    last: Option<Timestamp>,
-    /// The order was broken once, in this walk or an earlier one.
-    pub inverted: bool,
+    pub last: Option<Timestamp>,
+    /// The first two in the wrong order.
+    pub inversion: Option<Inversion>,
 }
 
 /// Two neighbours in the wrong order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Inversion {
     /// The one that came first.
     pub before: Timestamp,
@@ -218,27 +222,22 @@ pub struct Inversion {
 }
 
 impl OrderWatch {
-    /// A new walk starts: what was learnt of the order stays.
-    pub fn restart(&mut self) {
-        self.last = None;
-    }
-
-    /// Takes in the next stamp of the listing. Answers with the first inversion that it ever sees, to be reported.
-    pub fn observe(&mut self, order: Order, stamp: Timestamp) -> Option<Inversion> {
-        let before = self.last.replace(stamp)?;
-        if order != Order::Ascending || stamp >= before || self.inverted {
-            return None;
+    /// Takes in the next stamp of the listing.
+    pub fn observe(&mut self, stamp: Timestamp) {
+        let before = self.last.replace(stamp);
+        if let Some(before) = before.filter(|before| stamp < *before) {
+            self.inversion.get_or_insert(Inversion {
+                before,
+                after: stamp,
+            });
         }
-        self.inverted = true;
-        Some(Inversion {
-            before,
-            after: stamp,
-        })
     }
 
-    /// A position may be kept after each page, not only after the walk.
-    pub fn may_keep_each_page(&self, order: Order) -> bool {
-        order == Order::Ascending && !self.inverted
+    /// Takes in a page that was watched by itself, which begins with this stamp.
+    pub fn page(&mut self, first: Timestamp, page: &OrderWatch) {
+        self.observe(first);
+        self.last = page.last.or(self.last);
+        self.inversion = self.inversion.or(page.inversion);
     }
 }
 
@@ -270,32 +269,38 @@ fn slice(since: Timestamp, until: Timestamp, cap: i64) -> Planned {
 }
 
 /// What is older than the vendor keeps is not there to be asked for.
-fn kept_since(stream: &Stream, now: Timestamp) -> Option<Timestamp> {
+pub(crate) fn kept_since(stream: &Stream, now: Timestamp) -> Option<Timestamp> {
     stream
         .retention
         .map(|kept| now.saturating_sub(signed(kept)))
 }
 
-fn grain(stream: &Stream) -> i64 {
+pub(crate) fn grain(stream: &Stream) -> i64 {
     signed(stream.granularity).max(1)
 }
 
 /// The widest window in whole grains, at least one.
-fn cap(stream: &Stream, grain: i64) -> Option<i64> {
+pub(crate) fn cap(stream: &Stream, grain: i64) -> Option<i64> {
     stream
         .window_cap
         .map(|cap| floor_to(signed(cap), grain).max(grain))
+}
+
+/// The narrower of two caps, of which the second need not be in whole grains.
+pub(crate) fn narrower(cap: Option<i64>, other: Option<Duration>, grain: i64) -> Option<i64> {
+    let other = other.map(|other| floor_to(signed(other), grain).max(grain));
+    cap.into_iter().chain(other).min()
 }
 
 fn signed(ms: Duration) -> i64 {
     i64::try_from(ms).unwrap_or(i64::MAX)
 }
 
-fn floor_to(at: Timestamp, grain: i64) -> Timestamp {
+pub(crate) fn floor_to(at: Timestamp, grain: i64) -> Timestamp {
     at.saturating_sub(at.rem_euclid(grain))
 }
 
-fn ceil_to(at: Timestamp, grain: i64) -> Timestamp {
+pub(crate) fn ceil_to(at: Timestamp, grain: i64) -> Timestamp {
     match at.rem_euclid(grain) {
         0 => at,
         over => at.saturating_add(grain - over),

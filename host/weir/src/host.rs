@@ -13,6 +13,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::watch;
 use weir_rules::model::Timestamp;
 use weir_rules::stagger;
+use weir_rules::unit::UnitState;
 use weir_runtime::{Limits, Runtime, RuntimeConfig, RuntimeError};
 
 use crate::catalogue::{Catalogue, CatalogueError};
@@ -23,13 +24,15 @@ use crate::deliveries::Board;
 use crate::http::Transport;
 use crate::http::client::HttpClient;
 use crate::oauth::{KeySource, Keyring};
-use crate::poll::Ledger;
+use crate::poll::{Ledger, Report};
 use crate::random::Random;
-use crate::schedule::{self, Scheduler};
+use crate::schedule::{self, Held, Scheduler};
 use crate::sign_in::SignIn;
 use crate::status::{LastLook, Meters, Remarks};
 use crate::stop::Stop;
-use crate::store::{RedbStore, Store, StoreError, StoreOptions, UnitId, UnitKey, UnitRow};
+use crate::store::{
+    Conclusion, RedbStore, Store, StoreError, StoreOptions, UnitId, UnitKey, UnitRow,
+};
 
 /// Everything that a poll, a verb or a loop needs.
 pub struct Host {
@@ -229,8 +232,12 @@ impl Host {
             parts.key,
             &config.host,
         );
+        let scheduler = Scheduler::new(parts.clock.wall(), config.host.timeout.total);
+        scheduler
+            .queue()
+            .limit_aside(config.host.concurrency / ASIDE);
         Ok(Arc::new(Host {
-            scheduler: Scheduler::new(parts.clock.wall(), config.host.timeout.total),
+            scheduler,
             config,
             clock: parts.clock,
             random,
@@ -399,6 +406,11 @@ impl Host {
             let due = (!rests).then(|| self.first_due(unit, connection, now, units.len()));
             let due = due.map(|due| schedule::on_monotonic(self, due));
             queue.place(unit.id, number, due);
+            let stream = connection.and_then(|connection| connection.streams.get(&unit.key.stream));
+            let side = stream
+                .filter(|_| !rests)
+                .and_then(|stream| unit.state.side_due(&stream.settings, now));
+            queue.place_aside(unit.id, side.map(|side| schedule::on_monotonic(self, side)));
         }
         drop(queue);
         self.scheduler.wake();
@@ -425,6 +437,55 @@ impl Host {
         stream.map_or(due, |stream| stream.quiet.after(due))
     }
 
+    /// Changes a unit's stored state outside a poll, while no poll of it is under way: a poll that is waits for nobody, and
+    /// would store what it had begun with.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn change_unit(
+        &self,
+        unit: UnitId,
+        change: Box<dyn FnOnce(&mut UnitState) + Send>,
+    ) -> Result<(), StoreError> {
+        let held = self.scheduler.hold(unit, &*self.clock).await;
+        let changed = self.store.update_unit(
+            unit,
+            Box::new(move |mut state| {
+                change(&mut state);
+                Conclusion {
+                    state,
+                    ..Conclusion::default()
+                }
+            }),
+        );
+        let changed = changed.await.unwrap_or(Err(StoreError::Closed));
+        if let Held::Here { ticket, due } = held {
+            let side = self.side_due(unit).unwrap_or_default();
+            let report = Report {
+                message: Some("its stored state was changed".to_owned()),
+                ..Report::default()
+            };
+            self.scheduler.let_go(unit, ticket, (due, side), &report);
+        }
+        changed
+    }
+
+    /// When a unit's next side walk may begin, by the monotonic clock.
+    fn side_due(&self, unit: UnitId) -> Result<Option<Duration>, StoreError> {
+        let Some(row) = self.store.unit(unit)? else {
+            return Ok(None);
+        };
+        let connection = self.connections.get(&row.key.connection);
+        let stream = connection.and_then(|connection| {
+            connection
+                .streams
+                .get(&row.key.stream)
+                .map(|stream| stream.settings.clone())
+        });
+        let due = stream.and_then(|settings| row.state.side_due(&settings, self.clock.wall()));
+        Ok(due.map(|due| schedule::on_monotonic(self, due)))
+    }
+
     /// Polls what is due until the host is told to stop.
     pub async fn run(self: &Arc<Self>) {
         schedule::run(self.clone()).await;
@@ -443,6 +504,9 @@ fn not_longer_than_it_was(unit: &UnitRow, now: Timestamp) -> Option<Timestamp> {
 /// Over how many ms for each of a connection's units their first polls after a start are spread, within an interval: one
 /// unit starts at once, and a thousand do not start together.
 const START_SPREAD: u64 = 100;
+
+/// One poll in so many that may be in flight may be a side walk.
+const ASIDE: usize = 4;
 
 /// How long a host that stops waits for its sinks.
 pub const DRAIN: Duration = Duration::from_secs(10);

@@ -164,6 +164,7 @@ fn what_a_descending_walk_could_not_reach_is_a_gap_listed_once() {
     let settings = settings(Order::Descending);
     let mut state = UnitState {
         watermark: Some(NOW - 600 * S),
+        coverage: Coverage::from(vec![(Timestamp::MIN, NOW - 600 * S)]),
         ..UnitState::default()
     };
     for _ in 0..2 {

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::model::Order;
 
 /// 2031-03-04T10:00:00Z
 const NOW: Timestamp = 1_930_384_800_000;
@@ -32,6 +33,7 @@ fn ask(watermark: Option<Timestamp>) -> Ask {
         overlap: 120_000,
         vendor_now: NOW,
         start: None,
+        narrow: None,
     }
 }
 
@@ -394,36 +396,22 @@ fn the_watermark_never_goes_back() {
 }
 
 #[test]
-fn case_065_an_inversion_ends_keeping_positions_page_by_page() {
-    let mut watch = OrderWatch::default();
-    assert!(watch.may_keep_each_page(Order::Ascending));
-    assert_eq!(watch.observe(Order::Ascending, 9), None);
-    assert_eq!(
-        watch.observe(Order::Ascending, 8),
-        Some(Inversion {
-            before: 9,
-            after: 8
-        })
-    );
-    assert_eq!(watch.observe(Order::Ascending, 7), None, "said once");
-    assert!(!watch.may_keep_each_page(Order::Ascending));
-    watch.restart();
-    assert!(!watch.may_keep_each_page(Order::Ascending), "for good");
-}
-
-#[test]
-fn case_065_ties_and_other_orders_are_no_inversion() {
-    let mut watch = OrderWatch::default();
-    for stamp in [5, 5, 6] {
-        assert_eq!(watch.observe(Order::Ascending, stamp), None);
-    }
-    // A new walk begins at an older stamp than the last one ended with.
-    watch.restart();
-    assert_eq!(watch.observe(Order::Ascending, 1), None);
-    let mut newest_first = OrderWatch::default();
-    newest_first.observe(Order::Descending, 2);
-    assert_eq!(newest_first.observe(Order::Descending, 1), None);
-    assert!(!newest_first.may_keep_each_page(Order::Descending));
+fn case_065_the_first_inversion_is_found_within_a_page_and_between_two() {
+    let watch = |stamps: &[i64]| {
+        let mut watch = OrderWatch::default();
+        stamps.iter().for_each(|stamp| watch.observe(*stamp));
+        watch
+    };
+    let inversion = |before, after| Some(Inversion { before, after });
+    assert_eq!(watch(&[9, 8, 7]).inversion, inversion(9, 8));
+    assert_eq!(watch(&[5, 5, 6]).inversion, None, "ties are in order");
+    let mut walk = watch(&[5, 6]);
+    walk.page(6, &watch(&[6, 9]));
+    assert_eq!((walk.inversion, walk.last), (None, Some(9)));
+    walk.page(8, &watch(&[8, 12]));
+    assert_eq!(walk.inversion, inversion(9, 8));
+    walk.page(2, &watch(&[2, 1]));
+    assert_eq!(walk.inversion, inversion(9, 8), "the first one");
 }
 
 #[test]
@@ -470,8 +458,11 @@ fn a_settle_pass_reads_once_what_has_grown_old_enough() {
     let synced = NOW;
     let from = settle_from(settle, synced, None);
     assert_eq!(from, NOW - DAY);
-    assert_eq!(plan_settle(&stream(), settle, from, NOW + DAY - 1), None);
-    let first = plan_settle(&stream(), settle, from, NOW + DAY).unwrap();
+    assert_eq!(
+        plan_settle(&stream(), settle, from, None, NOW + DAY - 1),
+        None
+    );
+    let first = plan_settle(&stream(), settle, from, None, NOW + DAY).unwrap();
     assert_eq!(
         first.window,
         Window {
@@ -480,10 +471,16 @@ fn a_settle_pass_reads_once_what_has_grown_old_enough() {
         }
     );
     assert_eq!(
-        plan_settle(&stream(), settle, first.window.until, NOW + DAY + HOUR),
+        plan_settle(
+            &stream(),
+            settle,
+            first.window.until,
+            None,
+            NOW + DAY + HOUR
+        ),
         None
     );
-    let second = plan_settle(&stream(), settle, first.window.until, NOW + 2 * DAY).unwrap();
+    let second = plan_settle(&stream(), settle, first.window.until, None, NOW + 2 * DAY).unwrap();
     assert_eq!(second.window.since, Some(first.window.until));
 }
 
@@ -493,7 +490,7 @@ fn a_settle_pass_is_cut_like_any_other_window() {
         window_cap: Some(HOUR as u64),
         ..stream()
     };
-    let first = plan_settle(&narrow, DAY as u64, NOW - 3 * DAY, NOW).unwrap();
+    let first = plan_settle(&narrow, DAY as u64, NOW - 3 * DAY, None, NOW).unwrap();
     assert_eq!(first.window.until, NOW - 3 * DAY + HOUR);
     assert!(first.capped);
 }
@@ -516,6 +513,7 @@ proptest! {
             overlap,
             vendor_now: now,
             start: None,
+            narrow: None,
         };
         let windows = catch_up(&stream, asked);
         prop_assert!(windows[0].since.unwrap() <= now - behind - overlap as i64);
@@ -539,7 +537,7 @@ proptest! {
         let mut settled = settle_from(settle, now, None);
         for tick in ticks {
             now += tick;
-            if let Some(planned) = plan_settle(&stream(), settle, settled, now) {
+            if let Some(planned) = plan_settle(&stream(), settle, settled, None, now) {
                 prop_assert_eq!(planned.window.since, Some(settled));
                 prop_assert!(planned.window.until <= now - settle as i64);
                 settled = planned.window.until;

@@ -20,6 +20,7 @@
 //! | `log`, `output` | stderr and stdout |
 
 mod ask;
+mod backfill;
 mod check;
 mod connectors;
 mod decisions;
@@ -102,6 +103,8 @@ pub enum Verb {
     Gaps(queries::Gaps),
     /// Sign in for a connection whose tokens expire (OAuth 2)
     Login(queries::Login),
+    /// Read a part of the past again, from spare quota
+    Backfill(backfill::Backfill),
     /// Poll a connection again after a sign-in, and its parked units
     Resume(queries::Resume),
     /// What waits for a person's look: list, show, retry, drop
@@ -218,6 +221,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Verb::Gaps(gaps) => queries::run(&common, gaps.into()).await,
         Verb::Login(login) => queries::run(&common, login.into()).await,
         Verb::Simulate(simulate) => simulate.run(&common).await,
+        Verb::Backfill(backfill) => backfill.run(&common).await,
         Verb::Resume(resume) => queries::run(&common, resume.into()).await,
         Verb::Review(review) => review.run(&common).await,
         Verb::Reset(reset) => reset.run(&common).await,
@@ -239,7 +243,7 @@ impl Verb {
             // What goes wrong there is meant to; what must not is the answer.
             Verb::Simulate(_) => log::Level::off(),
             Verb::Run(_) => log::Level::plain(tracing::Level::INFO),
-            Verb::Sync(_) => {
+            Verb::Sync(_) | Verb::Backfill(_) => {
                 log::Level::warnings_except(&["weir::host", "weir::poll", "weir::sign_in"])
             }
             _ => log::Level::warnings_except(&[

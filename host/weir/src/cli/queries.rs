@@ -80,11 +80,16 @@ fn since(text: &str) -> Result<Since, String> {
 
 /// `weir gaps`
 #[derive(Debug, Args)]
-#[command(after_help = "Example: weir gaps oss/issues\nEnds with 3 when there is one.")]
+#[command(after_help = "Example: weir gaps oss/issues\n\
+    Gaps are filled by `weir run` and `weir sync` from spare quota, and listed for a week after they have been closed.\n\
+    Exit code 3: there is one that is not closed, or that can't be filled and has not been accepted.")]
 pub struct Gaps {
     /// CONNECTION, CONNECTION/STREAM or CONNECTION/STREAM/PARTITION; all without
     #[arg(value_name = "UNIT")]
     unit: Option<String>,
+    /// Take note of the gaps that can't be filled: they stay listed and no longer call for a person
+    #[arg(long)]
+    accept: bool,
 }
 
 /// `weir login`
@@ -145,7 +150,10 @@ impl From<Polls> for Request {
 
 impl From<Gaps> for Request {
     fn from(gaps: Gaps) -> Request {
-        Request::Gaps { unit: gaps.unit }
+        Request::Gaps {
+            unit: gaps.unit,
+            accept: gaps.accept,
+        }
     }
 }
 
@@ -186,7 +194,10 @@ pub(super) async fn run(common: &Common, mut request: Request) -> Result<u8, Cli
             // What is known of connections is known once they have been made ready; records and polls are just read.
             if matches!(
                 request,
-                Request::Status { .. } | Request::Resume { .. } | Request::Login { .. }
+                Request::Status { .. }
+                    | Request::Resume { .. }
+                    | Request::Login { .. }
+                    | Request::Gaps { .. }
             ) {
                 host.prepare(false).await?;
             }

@@ -59,8 +59,8 @@ impl Sync {
     }
 }
 
-/// A host that lives as long as the sync.
-async fn here(host: Arc<Host>, request: &Request) -> Result<Reply, CliError> {
+/// Answers on a host that lives as long as the question, and delivers.
+pub(super) async fn here(host: Arc<Host>, request: &Request) -> Result<Reply, CliError> {
     stop::on_signals(host.stop.clone()).map_err(|source| CliError::Io {
         what: "signals",
         source,

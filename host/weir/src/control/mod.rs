@@ -70,6 +70,20 @@ pub enum Request {
     Gaps {
         /// Only those of these units.
         unit: Option<String>,
+        /// Take note of those that can't be filled: they no longer call for a person.
+        #[serde(default)]
+        accept: bool,
+    },
+    /// Reads a part of the past again, from spare quota.
+    Backfill {
+        /// `CONNECTION/STREAM` or `CONNECTION/STREAM/PARTITION`.
+        unit: String,
+        /// The first moment of it, in the vendor's time.
+        since: Timestamp,
+        /// The first moment after it; none: now.
+        until: Option<Timestamp>,
+        /// Answer when it has been read and delivered, not when it has been queued.
+        wait: bool,
     },
     /// Lets a person sign in for a connection.
     Login {

@@ -150,8 +150,9 @@ impl Poll<'_> {
             self.hold_back_repeat(&key)?;
         }
         let mut known = None;
-        // A resync reads everything, whatever the vendor thinks we have.
-        if request.conditional && self.walk.reason != Reason::Resync {
+        // A resync reads everything, whatever the vendor thinks we have. A side walk leaves the main walk's validators alone.
+        let conditional = request.conditional && !self.side;
+        if conditional && self.walk.reason != Reason::Resync {
             known = self.host.store.validator(&key)?;
         }
         let mut seen = Answered::none();
@@ -198,9 +199,8 @@ impl Poll<'_> {
         let read = self
             .read(
                 step,
-                request,
                 (answer, anchor, limits),
-                key.clone(),
+                conditional.then(|| key.clone()),
                 &mut seen,
             )
             .await;
@@ -281,7 +281,7 @@ impl Poll<'_> {
 
     /// Takes in how a call went, at a vendor that publishes no limits.
     fn felt(&mut self, call: miad::Call) {
-        if !self.stream.settings.unpublished_limits {
+        if !self.stream.settings.unpublished_limits || self.side {
             return;
         }
         let before = std::mem::take(&mut self.state.miad);
@@ -327,9 +327,8 @@ impl Poll<'_> {
     async fn read(
         &mut self,
         step: Option<&str>,
-        request: &Request,
         (answer, anchor, mut found): (Answer, Anchor, Vec<Limit>),
-        key: ValidatorKey,
+        key: Option<ValidatorKey>,
         seen: &mut Answered,
     ) -> Result<Read, (FaultSeen, Option<Excerpt>)> {
         let status = answer.response.status;
@@ -352,9 +351,7 @@ impl Poll<'_> {
                     .collect();
                 let learnt = self.host.ledger.learn(self, &told, anchor.received);
                 seen.budgets.extend(learnt);
-                let validator = request
-                    .conditional
-                    .then(|| (key, self.validator(&headers, &prepared)));
+                let validator = key.map(|key| (key, self.validator(&headers, &prepared)));
                 Ok(Read::Page {
                     prepared: Box::new(prepared),
                     validator,
@@ -386,11 +383,12 @@ impl Poll<'_> {
                     at: anchor,
                     body_wait: fault.wait,
                     limits: &found,
-                    repeats: self.state.faults.count(fault.class),
+                    repeats: self.faults().count(fault.class),
                 });
                 Err((
                     FaultSeen {
                         wait,
+                        status: Some(status),
                         ..FaultSeen::of(fault)
                     },
                     excerpt,
@@ -408,7 +406,7 @@ impl Poll<'_> {
         let (connector, task) = (self.connection.connector.clone(), self.task.clone());
         let stream = self.stream.clone();
         let mut digester = stream.digester.clone();
-        let stubborn = self.state.faults.count(Class::Incomplete) >= PATIENCE;
+        let stubborn = self.faults().count(Class::Incomplete) >= PATIENCE;
         let step = step.map(str::to_owned);
         let vendor_now = self.state.clock.now(self.host.clock.wall());
         let read = self

@@ -5,7 +5,7 @@
 use weir_rules::interval::{Chosen, Floors, Span, Why, next_due};
 use weir_rules::miad::{self, Miad};
 use weir_rules::model::{Fault, Timestamp};
-use weir_rules::unit::{End, Last, UnitState, Waiting};
+use weir_rules::unit::{Completed, End, Last, Settings, UnitState, Waiting};
 use weir_rules::walk::{Ending, Tally, Walk};
 
 use super::{Outcome, Report};
@@ -27,6 +27,8 @@ pub(super) struct Concluded {
     pub(super) unkept: Option<String>,
     /// The walk whose validators are kept; those of earlier walks are forgotten.
     pub(super) keep_validators_of: Option<u64>,
+    /// It was a side walk: the unit's due time, and how its last poll ended, stay.
+    pub(super) side: bool,
 }
 
 impl Concluded {
@@ -40,16 +42,23 @@ impl Concluded {
     }
 
     /// The rows that it leaves, and what whoever waits is told.
-    pub(super) fn store(self, row: PollRow, tally: &Tally) -> (Conclusion, Report) {
+    pub(super) fn store(
+        self,
+        row: PollRow,
+        tally: &Tally,
+        settings: &Settings,
+    ) -> (Conclusion, Report) {
         let class = self.fault.as_ref().map(|fault| fault.class);
         let message = self.message.or_else(|| row.message.clone());
         let mut state = self.state;
-        state.last = Some(Last {
-            ended: row.ended,
-            outcome: self.outcome.name().to_owned(),
-            message: message.clone(),
-            unkept: self.unkept,
-        });
+        if !self.side {
+            state.last = Some(Last {
+                ended: row.ended,
+                outcome: self.outcome.name().to_owned(),
+                message: message.clone(),
+                unkept: self.unkept,
+            });
+        }
         let report = Report {
             unit: Some(row.key.clone()),
             outcome: self.outcome,
@@ -58,6 +67,7 @@ impl Concluded {
             tally: tally.clone(),
             due: self.due,
             more: self.more,
+            side_due: state.side_due(settings, row.ended),
         };
         let row = PollRow {
             outcome: self.outcome.name().to_owned(),
@@ -71,7 +81,7 @@ impl Concluded {
         };
         let conclusion = Conclusion {
             state,
-            due: Some(self.due),
+            due: (!self.side).then_some(self.due),
             poll: Some(row),
             keep_validators_of: self.keep_validators_of,
             ..Conclusion::default()
@@ -110,9 +120,37 @@ pub(super) fn walked(
             },
         },
     );
-    let chosen = completed.chosen;
+    let Completed {
+        state,
+        chosen,
+        more,
+        remark,
+    } = completed;
     let next = next_due(span, chosen.interval, chosen.pause);
-    let (outcome, message) = match ending {
+    let (outcome, message) = told(ending, walk, tally);
+    let unkept = unkept(stream, &chosen, next.overrun, span);
+    let why = match &unkept {
+        Some(unkept) => format!("{}; {unkept}", chosen.why),
+        None => chosen.why.to_string(),
+    };
+    Concluded {
+        due: Some(if more { span.ended } else { next.at }),
+        more,
+        state,
+        outcome,
+        fault: None,
+        message: both(message, remark),
+        interval: chosen.interval,
+        unkept,
+        why,
+        keep_validators_of: Some(walk.number),
+        side: false,
+    }
+}
+
+/// How a walk that has ended is called, and what there is to say of it.
+pub(super) fn told(ending: Ending, walk: &Walk, tally: &Tally) -> (Outcome, Option<String>) {
+    match ending {
         Ending::Complete if tally.calls > 0 && tally.calls == tally.not_modified => {
             (Outcome::NotModified, None)
         }
@@ -145,23 +183,14 @@ pub(super) fn walked(
                 "the vendor counts {total} records and showed {distinct}"
             )),
         ),
-    };
-    let unkept = unkept(stream, &chosen, next.overrun, span);
-    let why = match &unkept {
-        Some(unkept) => format!("{}; {unkept}", chosen.why),
-        None => chosen.why.to_string(),
-    };
-    Concluded {
-        due: Some(if completed.more { span.ended } else { next.at }),
-        more: completed.more,
-        state: completed.state,
-        outcome,
-        fault: None,
-        message,
-        interval: chosen.interval,
-        unkept,
-        why,
-        keep_validators_of: Some(walk.number),
+    }
+}
+
+/// What a poll's row says: one thing, or two.
+pub(super) fn both(one: Option<String>, other: Option<String>) -> Option<String> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(format!("{one}; {other}")),
+        (one, other) => one.or(other),
     }
 }
 
@@ -218,5 +247,6 @@ pub(super) fn paused(
         unkept: None,
         why,
         keep_validators_of: None,
+        side: false,
     }
 }

@@ -12,6 +12,7 @@
 //!   It never gets ahead of a page that failed to land: the store refuses everything after it.
 //! - A wait is never slept through here beyond [`SHORT_WAIT`]: it becomes a stored due time, and the walk goes on from
 //!   its step when that has come.
+//! - A side walk leaves the unit's main walk as it is, and makes room for it between two pages.
 //! - A fault ends the poll with a row that names it. Text from outside is masked before it is kept.
 //!
 //! | file | job |
@@ -28,6 +29,7 @@
 //! | `outcome` | what a fault makes of the unit |
 //! | `end` | what the end of a poll leaves |
 //! | `planted` | orders of storing that lose records, for the simulation to find |
+//! | `side` | the same for side walks: settle passes and backfills |
 //! | `ledger` | the budgets of everyone, in memory |
 
 mod aside;
@@ -42,6 +44,7 @@ mod probe;
 mod reviews;
 mod run;
 mod shown;
+mod side;
 mod sign;
 mod write;
 
@@ -94,6 +97,8 @@ pub enum Outcome {
     NeedsSignIn,
     /// The host was told to stop; the walk goes on at the next start.
     Stopped,
+    /// A side walk made room for its unit's main walk, and goes on after it.
+    GaveWay,
     /// It was not made at all.
     #[default]
     Skipped,
@@ -126,6 +131,7 @@ impl Outcome {
             Outcome::Parked => "parked",
             Outcome::NeedsSignIn => "needs-sign-in",
             Outcome::Stopped => "stopped",
+            Outcome::GaveWay => "gave-way",
             Outcome::Skipped => "skipped",
         }
     }
@@ -153,4 +159,6 @@ pub struct Report {
     pub due: Option<Timestamp>,
     /// There is more to catch up with, and it may be asked for at once.
     pub more: bool,
+    /// When the unit's next side walk (settle pass, backfill) may begin, by this machine's clock; none: there is none.
+    pub side_due: Option<Timestamp>,
 }

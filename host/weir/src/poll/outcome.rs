@@ -53,6 +53,24 @@ impl Poll<'_> {
             && fault.page_size.is_none()
     }
 
+    /// A step that the vendor does not have, in the middle of a walk of which nothing else is left: the list has ended
+    /// with the page before it, or has become shorter meanwhile. Some vendors refuse what lies behind their result cap in
+    /// the same way; they do so behind a full page.
+    pub(super) fn is_past_the_end(
+        &self,
+        fault: &Fault,
+        status: Option<u16>,
+        later_step: bool,
+    ) -> bool {
+        self.skips(fault, later_step)
+            && self.walk.pending.len() == 1
+            && match status {
+                Some(404) => true,
+                Some(400 | 416 | 422) => !self.walk.last_full,
+                _ => false,
+            }
+    }
+
     /// Decides, and tells those whom it concerns besides this unit. None: the walk has ended by itself.
     pub(super) fn outcome(
         &mut self,
@@ -64,6 +82,7 @@ impl Poll<'_> {
             fault,
             wait,
             answer,
+            status: _,
         } = match ended {
             Ended::Walked => return None,
             Ended::Waiting { until, why } => {
@@ -82,9 +101,17 @@ impl Poll<'_> {
                     why: "the host was told to stop".to_owned(),
                 });
             }
+            Ended::GaveWay => {
+                return Some(Cut::Paused {
+                    outcome: Outcome::GaveWay,
+                    until: now,
+                    now,
+                    why: "made room for what is due; it goes on later".to_owned(),
+                });
+            }
             Ended::Fault(seen) => *seen,
         };
-        let repeats = self.state.faults.count(fault.class);
+        let repeats = self.faults().count(fault.class);
         let context = Context {
             now,
             backoff: self.stream.backoff,
@@ -96,7 +123,7 @@ impl Poll<'_> {
             decision,
             history,
             alerts,
-        } = decide(&fault, &self.state.faults, &context, &mut *rng);
+        } = decide(&fault, self.faults(), &context, &mut *rng);
         let backoff = self
             .stream
             .backoff
@@ -139,11 +166,13 @@ impl Poll<'_> {
         baggage: &mut Baggage,
     ) {
         let kind = match decision {
+            // The gap that a side walk was to fill tells it.
+            Decision::Park | Decision::RecordAndGoOn if self.side => None,
             Decision::Park | Decision::RecordAndGoOn => Some(ReviewKind::Parked),
             Decision::NeedsSignIn => Some(ReviewKind::SignIn),
             _ if fault.class == Class::Unknown => Some(ReviewKind::Unknown),
             _ if fault.class == Class::Incomplete
-                && self.state.faults.count(Class::Incomplete) >= REFUSALS =>
+                && self.faults().count(Class::Incomplete) >= REFUSALS =>
             {
                 Some(ReviewKind::Refused)
             }
@@ -164,6 +193,9 @@ impl Poll<'_> {
 
     /// Until when what was not fetched yet is still there.
     fn deadline(&self) -> Option<Deadline> {
+        if self.side {
+            return None;
+        }
         let retention = self.stream.settings.stream.retention?;
         let at = self
             .state

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use weir_rules::canonical::Digester;
 use weir_rules::model::{Fault, Timestamp};
 use weir_rules::walk::PageFacts;
-use weir_rules::window::{FUTURE_ALLOWANCE, Newest};
+use weir_rules::window::{FUTURE_ALLOWANCE, Newest, OrderWatch};
 use weir_runtime::contract::{Body, Data, Page, Record, Response, Task};
 use weir_runtime::{CallError, Connector};
 
@@ -34,6 +34,8 @@ pub(super) struct Prepared {
     pub(super) from_the_future: Option<String>,
     /// The oldest stamp.
     pub(super) oldest: Option<Timestamp>,
+    /// The first stamp, and whether those after it are in order.
+    order: Option<(Timestamp, OrderWatch)>,
 }
 
 /// An answer that brings no page.
@@ -70,8 +72,8 @@ impl Prepared {
         (self.records.len() + self.stand_ins.len()) as u64
     }
 
-    /// What the walk needs to know.
-    pub(super) fn facts(&self) -> PageFacts<'_> {
+    /// What the walk needs to know; of a stream that may be a `feed` also where the page begins and ends.
+    pub(super) fn facts(&self, feed: bool) -> PageFacts<'_> {
         PageFacts {
             ids: self
                 .records
@@ -82,6 +84,8 @@ impl Prepared {
             content: self.content,
             newest: self.newest,
             oldest: self.oldest,
+            order: self.order,
+            feed,
             next: self.page.next.clone(),
             cursor: self.page.cursor.clone(),
             total: self.page.total,
@@ -163,6 +167,7 @@ pub(super) fn prepare(
         newest: Newest::default(),
         from_the_future: None,
         oldest: None,
+        order: None,
     };
     let (head, text) = split(response);
     for record in records {
@@ -244,6 +249,8 @@ impl Prepared {
                 self.from_the_future = Some(record.id.clone());
             }
             self.oldest = Some(self.oldest.map_or(stamp, |oldest| oldest.min(stamp)));
+            let (_, watch) = self.order.get_or_insert((stamp, OrderWatch::default()));
+            watch.observe(stamp);
         }
         self.records.push(PreparedRecord {
             id: record.id,

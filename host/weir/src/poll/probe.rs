@@ -74,7 +74,10 @@ pub async fn probe(host: &Host, unit: UnitId) -> Result<Probed, StoreError> {
         intended: host.clock.wall(),
     };
     let reviews = Reviews::none(row.id, &row.key);
-    let mut poll = Poll::new(host, job, row, connection, stream, reviews);
+    let mut poll = match Poll::new(host, job, row, connection, stream, reviews) {
+        Ok(poll) => poll,
+        Err(report) => return Ok(bad(&key, report.message.unwrap_or_default())),
+    };
     let step = poll.walk.step().flatten().map(str::to_owned);
     let request = match poll.request(step.as_deref()).await {
         Ok(request) => request,

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use weir_rules::doubles::Held;
+use weir_rules::fault::FaultHistory;
 use weir_rules::interval::Span;
-use weir_rules::model::{Class, CursorKind, Fault, Reason, Timestamp};
+use weir_rules::model::{Class, CursorKind, Fault, Order, Reason, Timestamp};
 use weir_rules::unit::{Last, Parked, UnitState};
 use weir_rules::wait::{Wait, late};
 use weir_rules::walk::{Ending, Guard, Tally, Walk};
@@ -16,6 +17,7 @@ use super::aside::Aside;
 use super::call::{Answered, Call, CallFailed, Read};
 use super::end::{Concluded, walked};
 use super::reviews::{NoRoom, Reviews};
+use super::side::{is_aside, side_walked};
 use super::{Job, Outcome, Report, SHORT_WAIT};
 use crate::connection::{Connection, Stream};
 use crate::host::Host;
@@ -61,7 +63,10 @@ pub async fn poll(host: &Host, job: Job) -> Report {
         Ok(reviews) => reviews,
         Err(error) => return store_failed(host, Some(&key), &error),
     };
-    let poll = Poll::new(host, job.clone(), row, connection, stream.clone(), reviews);
+    let poll = match Poll::new(host, job.clone(), row, connection, stream.clone(), reviews) {
+        Ok(poll) => poll,
+        Err(report) => return *report,
+    };
     let report = poll.run().await;
     if report.outcome.is_good() && stream.dedup.retain.is_some() {
         sweep(host, &job, &stream).await;
@@ -283,6 +288,8 @@ pub(super) struct Poll<'a> {
     /// The unit's state as it will be stored with the next page.
     pub(super) state: UnitState,
     pub(super) walk: Walk,
+    /// The walk is a side walk: a settle pass or a backfill.
+    pub(super) side: bool,
     guard: Guard,
     pub(super) task: Arc<Task>,
     pub(super) started: Timestamp,
@@ -291,6 +298,8 @@ pub(super) struct Poll<'a> {
     so_far: Arc<Mutex<SoFar>>,
     /// How long its calls took.
     latencies: Latencies,
+    /// What was seen up to the last page of a walk that is matched with what is known.
+    matched: Tally,
     in_flight: VecDeque<(usize, Durable<Seen>)>,
     /// What waits for a person.
     pub(super) reviews: Reviews,
@@ -315,6 +324,8 @@ pub(super) struct FaultSeen {
     pub(super) fault: Fault,
     /// What its answer said about waiting.
     pub(super) wait: Option<Wait>,
+    /// The answer's status, where there was an answer.
+    pub(super) status: Option<u16>,
     /// The answer, without secrets.
     pub(super) answer: Option<ShownAnswer>,
 }
@@ -325,6 +336,7 @@ impl FaultSeen {
         FaultSeen {
             fault,
             wait: None,
+            status: None,
             answer: None,
         }
     }
@@ -346,6 +358,8 @@ pub(super) enum Ended {
     Fault(Box<FaultSeen>),
     /// The host was told to stop.
     Stopped,
+    /// The unit's main walk is due.
+    GaveWay,
 }
 
 impl<'a> Poll<'a> {
@@ -356,10 +370,22 @@ impl<'a> Poll<'a> {
         connection: Arc<Connection>,
         stream: Arc<Stream>,
         reviews: Reviews,
-    ) -> Self {
+    ) -> Result<Self, Box<Report>> {
         let started = host.clock.wall();
         let mut state = row.state.clone();
-        let walk = state.walk(&stream.settings, job.reason, started);
+        let side = is_aside(job.reason);
+        let walk = if side {
+            let Some(walk) = state.side_walk(&stream.settings, started) else {
+                let side_due = row.state.side_due(&stream.settings, started);
+                return Err(Box::new(Report {
+                    side_due: side_due.filter(|due| *due > started),
+                    ..skipped(row, "it has nothing to fill and nothing to look at again")
+                }));
+            };
+            walk
+        } else {
+            state.walk(&stream.settings, job.reason, started)
+        };
         let task = Task {
             stream: row.key.stream.clone(),
             partition: row.key.partition.clone(),
@@ -371,7 +397,7 @@ impl<'a> Poll<'a> {
             now: state.clock.now(walk.started),
             page_size: walk.page_size,
         };
-        Poll {
+        Ok(Poll {
             host,
             job,
             row,
@@ -380,15 +406,32 @@ impl<'a> Poll<'a> {
             state,
             before: walk.tally.clone(),
             walk,
+            side,
             guard: Guard::default(),
             task: Arc::new(task),
             started,
             so_far: Arc::default(),
             latencies: Latencies::default(),
+            matched: Tally::default(),
             in_flight: VecDeque::new(),
             reviews,
             write: None,
+        })
+    }
+
+    /// The faults in a row of the walk under way.
+    pub(super) fn faults(&self) -> &FaultHistory {
+        if self.side {
+            &self.state.side.faults
+        } else {
+            &self.state.faults
         }
+    }
+
+    /// The unit's main walk is due, or others of its connection wait for this side walk's place.
+    fn gives_way(&self) -> bool {
+        let now = self.host.clock.monotonic();
+        self.side && self.host.scheduler.queue().wants_back(self.row.id, now)
     }
 
     async fn run(mut self) -> Report {
@@ -401,6 +444,7 @@ impl<'a> Poll<'a> {
             let ended = match self.next_page(&mut baggage).await {
                 Ok(None) if self.walk.done() || self.walk.stalled => Some(Ended::Walked),
                 Ok(None) if self.host.stop.stopped() || self.is_recalled() => Some(Ended::Stopped),
+                Ok(None) if self.gives_way() => Some(Ended::GaveWay),
                 Ok(None) => None,
                 Ok(Some(ended)) => Some(ended),
                 Err(error) => return self.not_stored(error).await,
@@ -415,6 +459,14 @@ impl<'a> Poll<'a> {
             if let Err(error) = self.hand_over(std::mem::take(&mut baggage)).await {
                 // Nothing of this poll is trusted beyond what is stored; it starts again from there.
                 return self.not_stored(error).await;
+            }
+            match self.has_met_the_known().await {
+                Ok(true) => self.walk.enough(),
+                Ok(false) => {}
+                Err(error) => return self.not_stored(error).await,
+            }
+            if self.walk.done() {
+                break Ended::Walked;
             }
         };
         let (host, row) = (self.host, self.poll_row(self.started));
@@ -436,6 +488,29 @@ impl<'a> Poll<'a> {
 
     async fn not_stored(&self, error: StoreError) -> Report {
         not_stored(self.host, self.poll_row(self.started), error).await
+    }
+
+    /// A walk that left out the unit's position on purpose has come to a page of which all is known: the rest is, too,
+    /// since the newest is listed first.
+    async fn has_met_the_known(&mut self) -> Result<bool, StoreError> {
+        let order = self.state.order(&self.stream.settings);
+        if !self.walk.unanchored || order != Order::Descending {
+            return Ok(false);
+        }
+        let before = self.matched.clone();
+        self.land().await?;
+        let so_far = lock(&self.so_far).tally.clone();
+        self.matched = so_far.clone();
+        Ok(so_far.unchanged > before.unchanged
+            && (so_far.new, so_far.changed) == (before.new, before.changed))
+    }
+
+    /// Waits until every page that was handed over is durable.
+    async fn land(&mut self) -> Result<(), StoreError> {
+        while let Some((_, durable)) = self.in_flight.pop_front() {
+            durable.await.unwrap_or(Err(StoreError::Closed))?;
+        }
+        Ok(())
     }
 
     /// Takes the walk's current step.
@@ -478,16 +553,35 @@ impl<'a> Poll<'a> {
                 if let Some(ended) = self.set_aside(std::mem::take(&mut prepared.aside), baggage)? {
                     return Ok(Some(ended));
                 }
-                self.walk.page(prepared.facts(), &mut self.guard);
+                let feed = self.stream.settings.stream.cursor == CursorKind::Snapshot;
+                self.walk.page(prepared.facts(feed), &mut self.guard);
                 let mut so_far = lock(&self.so_far);
                 so_far.tally.records += prepared.records.len() as u64;
                 so_far.tally.set_aside += set_aside;
                 so_far.tally.full_page |= full;
                 drop(so_far);
+                let settings = &self.stream.settings;
+                let order = if self.walk.watch.inversion.is_some() {
+                    Order::Unordered
+                } else {
+                    self.state.order(settings)
+                };
+                if self
+                    .walk
+                    .beyond(order, prepared.oldest, prepared.newest.seen)
+                {
+                    self.walk.enough();
+                }
                 // The vendor answers again; only a position that is lost again and again is not forgotten.
-                let faults = &mut self.state.faults.counts;
-                faults.retain(|class, _| *class == Class::PositionLost);
-                self.state.faults.refreshed = false;
+                let faults = if self.side {
+                    &mut self.state.side.faults
+                } else {
+                    &mut self.state.faults
+                };
+                faults
+                    .counts
+                    .retain(|class, _| *class == Class::PositionLost);
+                faults.refreshed = false;
                 let records = prepared.into_records();
                 baggage.review.extend(self.reviews.taken(&records));
                 baggage.records = self.hold_early(records);
@@ -505,6 +599,11 @@ impl<'a> Poll<'a> {
                     &mut self.guard,
                 );
                 baggage.validators.push((key, Some(validator)));
+                Ok(None)
+            }
+            Read::Fault(seen) if self.is_past_the_end(&seen.fault, seen.status, step.is_some()) => {
+                baggage.forget.extend(self.write.take());
+                self.walk.past_the_end(&mut self.guard);
                 Ok(None)
             }
             Read::Fault(seen) if self.skips(&seen.fault, step.is_some()) => {
@@ -630,6 +729,7 @@ impl<'a> Poll<'a> {
         let before = self.before.clone();
         let mut state = self.state.clone();
         let mut walk = self.walk.clone();
+        let side = self.side;
         let mut baggage = baggage;
         let review = std::mem::take(&mut baggage.review);
         let forget_notes = std::mem::take(&mut baggage.forget);
@@ -640,7 +740,11 @@ impl<'a> Poll<'a> {
                 so_far.add(seen);
                 walk.tally = before.plus(&so_far.tally);
                 so_far.tell(&mut walk);
-                state.walk = Some(walk);
+                if side {
+                    state.side.walk = Some(Box::new(walk));
+                } else {
+                    state.walk = Some(walk);
+                }
                 Conclusion {
                     state,
                     review,
@@ -683,9 +787,9 @@ impl<'a> Poll<'a> {
     /// Stores how the poll ended, and waits until that is durable.
     async fn end(mut self, ended: Ended, mut baggage: Baggage) -> Result<Report, StoreError> {
         let now = self.host.clock.wall();
-        let outcome = self.outcome(ended, now, &mut baggage);
+        let cut = self.outcome(ended, now, &mut baggage);
         let ending = self.walk.ending(&self.guard);
-        if outcome.is_none() {
+        if cut.is_none() {
             self.conclude_walk(ending, &mut baggage);
         }
         let review = std::mem::take(&mut baggage.review);
@@ -695,6 +799,7 @@ impl<'a> Poll<'a> {
         let mut walk = self.walk.clone();
         let state = self.state.clone();
         let stream = self.stream.clone();
+        let side = self.side;
         // What was written while an earlier poll's walk waited is beyond its window.
         let asks_on =
             self.walk.taken_up && matches!(self.job.reason, Reason::SyncNow | Reason::Resync);
@@ -713,8 +818,12 @@ impl<'a> Poll<'a> {
                 so_far.add(seen);
                 so_far.tell(&mut walk);
                 let whole = before.plus(&so_far.tally);
-                let concluded = match outcome {
+                let concluded = match cut {
+                    Some(cut) if side => cut.conclude_side(state, walk, whole, &stream),
                     Some(cut) => cut.conclude(state, walk, whole),
+                    None if side => {
+                        side_walked(state, &walk, ending, &stream, &whole, &so_far.lags, span)
+                    }
                     None => {
                         let walked =
                             walked(state, &walk, ending, &stream, &whole, &so_far.lags, span);
@@ -725,7 +834,7 @@ impl<'a> Poll<'a> {
                     }
                 };
                 let concluded = concluded.around(&stream.quiet);
-                let (conclusion, made) = concluded.store(row, &so_far.tally);
+                let (conclusion, made) = concluded.store(row, &so_far.tally, &stream.settings);
                 *lock(&filled) = (made, conclusion.poll.clone());
                 Conclusion {
                     review,
@@ -735,9 +844,7 @@ impl<'a> Poll<'a> {
             }),
         );
         self.in_flight.push_back((0, durable));
-        while let Some((_, durable)) = self.in_flight.pop_front() {
-            durable.await.unwrap_or(Err(StoreError::Closed))?;
-        }
+        self.land().await?;
         self.host.scheduler.store_works();
         let (report, row) = std::mem::take(&mut *lock(&report));
         if let Some(row) = row {

@@ -24,9 +24,10 @@ use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::task::JoinSet;
 use weir_rules::model::{Reason, Timestamp};
 
+use crate::clock::Clock;
 use crate::host::Host;
 use crate::poll::{Job, Outcome, Report, poll};
-use crate::store::{StoreError, UnitId};
+use crate::store::{StoreError, Ticket, UnitId};
 
 use pressure::Valve;
 
@@ -176,6 +177,32 @@ impl Scheduler {
         recalled.contains(&unit)
     }
 
+    /// Takes the unit's lease for something else than a poll, as soon as none is under way: one that is ends after its page.
+    pub(crate) async fn hold(&self, unit: UnitId, clock: &dyn Clock) -> Held {
+        loop {
+            let ended = self.ended.notified();
+            let held = self.queue().hold(unit, clock.monotonic());
+            self.recall(unit, held == Held::Polled);
+            if held != Held::Polled {
+                return held;
+            }
+            ended.await;
+        }
+    }
+
+    /// Gives the lease back; the unit takes these places in line.
+    pub(crate) fn let_go(
+        &self,
+        unit: UnitId,
+        ticket: Ticket,
+        places: (Option<Duration>, Option<Duration>),
+        report: &Report,
+    ) {
+        self.queue().finished(unit, ticket, places, report);
+        self.ended.notify_waiters();
+        self.wake();
+    }
+
     /// A poll gives a sign of life.
     pub fn heartbeat(&self, job: &Job, now: Duration) {
         self.queue().heartbeat(job.unit, job.ticket, now);
@@ -228,9 +255,14 @@ fn start_turns(host: &Arc<Host>, slots: &Arc<Semaphore>) {
             let (unit, ticket) = (turn.unit, turn.ticket);
             let report = run_turn(&host, turn).await;
             let by_schedule = !host.scheduler.on_demand.load(Ordering::Relaxed);
-            let due = report.due.filter(|_| by_schedule);
-            let due = due.map(|due| on_monotonic(&host, due));
-            host.scheduler.queue().finished(unit, ticket, due, &report);
+            let place = |due: Option<Timestamp>| {
+                let due = due.filter(|_| by_schedule);
+                due.map(|due| on_monotonic(&host, due))
+            };
+            let places = (place(report.due), place(report.side_due));
+            host.scheduler
+                .queue()
+                .finished(unit, ticket, places, &report);
             drop(slot);
             host.scheduler.wake();
             host.scheduler.ended.notify_waiters();

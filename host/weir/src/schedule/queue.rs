@@ -5,6 +5,10 @@
 //! that is being polled joins that poll. Units of a connection that is at its limit of calls in flight stand aside
 //! until one of its polls has ended, and keep their turn. A poll that gives no sign of life for the length of a lease
 //! is given up: its unit takes its place again, and what the lost poll may still bring is refused by its ticket.
+//!
+//! A unit may have a second place in line, for its side walks (settle passes, backfills). They are begun only when nothing
+//! that is due or asked for can be, few at a time, and never beside the unit's main walk: the lease is one. A side walk
+//! keeps the main walk's place in line, and is told when to [give it back](Queue::wants_back).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::time::Duration;
@@ -64,6 +68,13 @@ pub struct Queue {
     slots: HashMap<UnitId, Slot>,
     due: BTreeSet<(Duration, UnitId)>,
     asked: VecDeque<UnitId>,
+    /// Side walks, by when they may begin.
+    side: BTreeSet<(Duration, UnitId)>,
+    /// Units whose side walk somebody asked for.
+    asked_aside: VecDeque<UnitId>,
+    /// Side walks in flight, and how many there may be.
+    aside_running: usize,
+    aside_limit: usize,
     connections: HashMap<u32, Connection>,
     /// Units whose lease is held.
     running: HashSet<UnitId>,
@@ -77,17 +88,38 @@ struct Slot {
     connection: u32,
     due: Option<Duration>,
     ask: Option<Reason>,
+    /// When its side walk may begin.
+    side: Option<Duration>,
+    /// Somebody asked for its side walk.
+    ask_aside: bool,
+    /// What is running is its side walk.
+    runs_aside: bool,
     lease: Lease,
     /// Removed from the configuration while its poll runs.
     leaving: bool,
     waiters: Vec<Waiter>,
+    /// Those who wait for its side walk.
+    aside_waiters: Vec<Waiter>,
+}
+
+/// Why a unit is polled; what comes first goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    Asked,
+    Due,
+    Aside,
+}
+
+/// Polls for these reasons are side walks.
+fn is_aside(reason: Reason) -> bool {
+    matches!(reason, Reason::Backfill | Reason::Settle)
 }
 
 struct Connection {
     limit: usize,
     running: usize,
     /// Units that were due while the connection was at its limit, in the order of their due times.
-    aside: BTreeMap<(bool, Duration, UnitId), ()>,
+    aside: BTreeMap<(Rank, Duration, UnitId), ()>,
 }
 
 impl Default for Connection {
@@ -107,11 +139,20 @@ impl Queue {
             slots: HashMap::new(),
             due: BTreeSet::new(),
             asked: VecDeque::new(),
+            side: BTreeSet::new(),
+            asked_aside: VecDeque::new(),
+            aside_running: 0,
+            aside_limit: usize::MAX,
             connections: HashMap::new(),
             running: HashSet::new(),
             lease,
             tickets,
         }
+    }
+
+    /// Side walks that may be in flight at once, of all connections together.
+    pub fn limit_aside(&mut self, walks: usize) {
+        self.aside_limit = walks.max(1);
     }
 
     /// Polls that one connection may have in flight.
@@ -126,12 +167,16 @@ impl Queue {
             connection,
             due: None,
             ask: None,
+            side: None,
+            ask_aside: false,
+            runs_aside: false,
             lease: Lease {
                 ticket: self.tickets,
                 holder: None,
             },
             leaving: false,
             waiters: Vec::new(),
+            aside_waiters: Vec::new(),
         });
         slot.leaving = false;
         if slot.lease.holder.is_some() {
@@ -140,7 +185,13 @@ impl Queue {
         if let Some(old) = slot.due.take() {
             self.due.remove(&(old, unit));
             if let Some(home) = self.connections.get_mut(&slot.connection) {
-                home.aside.remove(&(slot.ask.is_none(), old, unit));
+                home.aside.remove(&(slot.rank(), old, unit));
+            }
+        }
+        if let Some(old) = slot.side.take() {
+            self.side.remove(&(old, unit));
+            if let Some(home) = self.connections.get_mut(&slot.connection) {
+                home.aside.remove(&(Rank::Aside, old, unit));
             }
         }
         slot.connection = connection;
@@ -149,6 +200,22 @@ impl Queue {
             self.due.insert((due, unit));
         }
         self.connections.entry(connection).or_default();
+    }
+
+    /// When the unit's next side walk may begin; none: there is none. A unit that is being polled says so at its end.
+    pub fn place_aside(&mut self, unit: UnitId, due: Option<Duration>) {
+        let Some(slot) = self.slots.get_mut(&unit) else {
+            return;
+        };
+        if slot.lease.holder.is_some() {
+            return;
+        }
+        if let Some(old) = std::mem::replace(&mut slot.side, due) {
+            self.side.remove(&(old, unit));
+        }
+        if let Some(due) = due {
+            self.side.insert((due, unit));
+        }
     }
 
     /// Takes a unit out. A poll of it that is under way ends as it will.
@@ -163,9 +230,12 @@ impl Queue {
         if let Some(due) = slot.due {
             self.due.remove(&(due, unit));
             if let Some(home) = self.connections.get_mut(&slot.connection) {
-                home.aside.remove(&(true, due, unit));
-                home.aside.remove(&(false, due, unit));
+                home.aside.remove(&(Rank::Asked, due, unit));
+                home.aside.remove(&(Rank::Due, due, unit));
             }
+        }
+        if let Some(due) = slot.side {
+            self.side.remove(&(due, unit));
         }
         self.forget(unit);
     }
@@ -173,6 +243,7 @@ impl Queue {
     /// A unit that comes back gets higher tickets than it ever had: the store has seen those.
     fn forget(&mut self, unit: UnitId) {
         self.asked.retain(|other| *other != unit);
+        self.asked_aside.retain(|other| *other != unit);
         if let Some(slot) = self.slots.remove(&unit) {
             self.tickets = self.tickets.max(slot.lease.ticket);
         }
@@ -193,11 +264,23 @@ impl Queue {
         let Some(slot) = self.slots.get_mut(&unit) else {
             return Asked::Unknown;
         };
+        let runs = slot.lease.holder.is_some();
+        if is_aside(reason) {
+            slot.aside_waiters.extend(waiter);
+            if runs && slot.runs_aside {
+                return Asked::Joined;
+            }
+            if !slot.ask_aside {
+                slot.ask_aside = true;
+                self.asked_aside.push_back(unit);
+            }
+            return Asked::Queued;
+        }
         slot.waiters.extend(waiter);
-        if slot.lease.holder.is_some() {
+        if runs {
             // A poll of another kind does not do what was asked for, so it runs right after.
-            if reason == Reason::Resync {
-                slot.ask = Some(reason);
+            if reason == Reason::Resync || slot.runs_aside {
+                slot.ask_for(reason);
                 return Asked::Queued;
             }
             return Asked::Joined;
@@ -206,41 +289,44 @@ impl Queue {
             if let Some(due) = slot.due
                 && let Some(home) = self.connections.get_mut(&slot.connection)
             {
-                home.aside.remove(&(true, due, unit));
+                home.aside.remove(&(Rank::Due, due, unit));
             }
             self.asked.push_back(unit);
         }
-        if slot.ask != Some(Reason::Resync) {
-            slot.ask = Some(reason);
-        }
+        slot.ask_for(reason);
         Asked::Queued
     }
 
     /// The next unit whose turn it is, if any.
     pub fn next(&mut self, now: Duration) -> Option<Turn> {
-        if let Some(turn) = self.next_asked(now) {
+        if let Some(turn) = self.next_by_person(now) {
             return Some(turn);
         }
         while let Some((due, unit)) = self.due.first().copied() {
             if due > now {
-                return None;
+                break;
             }
             self.due.remove(&(due, unit));
-            if let Some(turn) = self.begin(unit, now) {
+            if let Some(turn) = self.begin(unit, Rank::Due, now) {
                 return Some(turn);
             }
         }
-        None
+        self.next_aside(now)
     }
 
     /// The next unit that somebody asked for, if any.
     pub fn next_asked(&mut self, now: Duration) -> Option<Turn> {
+        self.next_by_person(now)
+            .or_else(|| self.next_aside_asked(now))
+    }
+
+    fn next_by_person(&mut self, now: Duration) -> Option<Turn> {
         while let Some(unit) = self.asked.pop_front() {
             if self
                 .slots
                 .get(&unit)
                 .is_some_and(|slot| slot.ask.is_some() && slot.lease.holder.is_none())
-                && let Some(turn) = self.begin(unit, now)
+                && let Some(turn) = self.begin(unit, Rank::Asked, now)
             {
                 return Some(turn);
             }
@@ -248,23 +334,75 @@ impl Queue {
         None
     }
 
-    fn begin(&mut self, unit: UnitId, now: Duration) -> Option<Turn> {
+    /// A side walk, where there is room for one.
+    fn next_aside(&mut self, now: Duration) -> Option<Turn> {
+        if let Some(turn) = self.next_aside_asked(now) {
+            return Some(turn);
+        }
+        while self.aside_running < self.aside_limit
+            && let Some((due, unit)) = self.side.first().copied()
+        {
+            if due > now {
+                return None;
+            }
+            self.side.remove(&(due, unit));
+            if let Some(turn) = self.begin(unit, Rank::Aside, now) {
+                return Some(turn);
+            }
+        }
+        None
+    }
+
+    fn next_aside_asked(&mut self, now: Duration) -> Option<Turn> {
+        while self.aside_running < self.aside_limit
+            && let Some(unit) = self.asked_aside.pop_front()
+        {
+            // One that is being polled comes back in line at its end.
+            if self
+                .slots
+                .get(&unit)
+                .is_some_and(|slot| slot.ask_aside && slot.lease.holder.is_none())
+                && let Some(turn) = self.begin(unit, Rank::Aside, now)
+            {
+                return Some(turn);
+            }
+        }
+        None
+    }
+
+    fn begin(&mut self, unit: UnitId, rank: Rank, now: Duration) -> Option<Turn> {
         let slot = self.slots.get_mut(&unit)?;
         let home = self.connections.entry(slot.connection).or_default();
-        let due = slot.due.unwrap_or(now);
+        let aside = rank == Rank::Aside;
+        let due = if aside { slot.side } else { slot.due }.unwrap_or(now);
         if home.running >= home.limit {
-            home.aside.insert((slot.ask.is_none(), due, unit), ());
+            let rank = if aside { rank } else { slot.rank() };
+            home.aside.insert((rank, due, unit), ());
             return None;
         }
         let ticket = slot.lease.take("", ms(now), length(self.lease)).ok()?;
         home.running += 1;
         self.running.insert(unit);
-        self.due.remove(&(due, unit));
-        slot.due = None;
+        // Its places in line are taken from it; that of the main walk comes back after a side walk.
+        if let Some(due) = slot.due {
+            self.due.remove(&(due, unit));
+        }
+        if let Some(side) = slot.side.take() {
+            self.side.remove(&(side, unit));
+        }
+        slot.runs_aside = aside;
+        let reason = if aside {
+            slot.ask_aside = false;
+            self.aside_running += 1;
+            Reason::Backfill
+        } else {
+            slot.due = None;
+            slot.ask.take().unwrap_or(Reason::Schedule)
+        };
         Some(Turn {
             unit,
             ticket: Ticket(ticket),
-            reason: slot.ask.take().unwrap_or(Reason::Schedule),
+            reason,
             late: now.saturating_sub(due),
         })
     }
@@ -283,6 +421,9 @@ impl Queue {
         if let Some(due) = due {
             self.due.remove(&(due, unit));
         }
+        if let Some(side) = slot.side.take() {
+            self.side.remove(&(side, unit));
+        }
         self.running.insert(unit);
         Held::Here {
             ticket: Ticket(ticket),
@@ -290,14 +431,32 @@ impl Queue {
         }
     }
 
-    /// A poll has ended: everyone who waited for it gets the report, and the unit takes its next place in line.
+    /// Whether a side walk of the unit is to make room: its main walk is due or asked for, or other main walks wait for its
+    /// connection.
+    pub fn wants_back(&self, unit: UnitId, now: Duration) -> bool {
+        let Some(slot) = self.slots.get(&unit) else {
+            return true;
+        };
+        let others_wait = || {
+            let home = self.connections.get(&slot.connection)?;
+            let ((rank, ..), ()) = home.aside.first_key_value()?;
+            Some(*rank < Rank::Aside)
+        };
+        slot.leaving
+            || slot.ask.is_some()
+            || slot.due.is_some_and(|due| due <= now)
+            || others_wait().unwrap_or(false)
+    }
+
+    /// A poll has ended: everyone who waited for it gets the report, and the unit takes its next places in line: `due` for
+    /// its main walk, which a side walk leaves as it was, and `side` for its side walks.
     ///
     /// The end of a poll whose lease was lost says nothing.
     pub fn finished(
         &mut self,
         unit: UnitId,
         ticket: Ticket,
-        due: Option<Duration>,
+        (due, side): (Option<Duration>, Option<Duration>),
         report: &Report,
     ) {
         let Some(slot) = self.slots.get_mut(&unit) else {
@@ -311,19 +470,38 @@ impl Queue {
         if let Some(home) = self.connections.get_mut(&connection) {
             home.running = home.running.saturating_sub(1);
         }
-        if slot.ask.is_some() {
-            self.asked.push_back(unit);
+        let aside = std::mem::take(&mut slot.runs_aside);
+        if aside {
+            self.aside_running = self.aside_running.saturating_sub(1);
         } else {
-            for waiter in slot.waiters.drain(..) {
-                // A caller who left does not need the report.
-                let _ = waiter.send(report.clone());
-            }
+            slot.due = due;
+        }
+        let waiters = match aside {
+            true if !slot.ask_aside => std::mem::take(&mut slot.aside_waiters),
+            false if slot.ask.is_none() => std::mem::take(&mut slot.waiters),
+            _ => Vec::new(),
+        };
+        for waiter in waiters {
+            // A caller who left does not need the report.
+            let _ = waiter.send(report.clone());
         }
         if slot.leaving {
             self.forget(unit);
-        } else if let Some(due) = due {
-            slot.due = Some(due);
+            self.readmit(connection);
+            return;
+        }
+        if slot.ask.is_some() {
+            self.asked.push_back(unit);
+        }
+        if slot.ask_aside {
+            self.asked_aside.push_back(unit);
+        }
+        if let Some(due) = slot.due {
             self.due.insert((due, unit));
+        }
+        slot.side = side;
+        if let Some(side) = side {
+            self.side.insert((side, unit));
         }
         self.readmit(connection);
     }
@@ -350,7 +528,7 @@ impl Queue {
             .collect();
         lost.sort_unstable_by_key(|(unit, _)| *unit);
         for (unit, ticket) in &lost {
-            self.finished(*unit, *ticket, Some(now), report);
+            self.finished(*unit, *ticket, (Some(now), None), report);
         }
         lost.into_iter().map(|(unit, _)| unit).collect()
     }
@@ -371,24 +549,35 @@ impl Queue {
         };
         let room = home.limit.saturating_sub(home.running);
         for _ in 0..room {
-            let Some(((by_schedule, due, unit), ())) = home.aside.pop_first() else {
+            let Some(((rank, due, unit), ())) = home.aside.pop_first() else {
                 return;
             };
-            if by_schedule {
-                self.due.insert((due, unit));
-            } else {
-                self.asked.push_front(unit);
+            match rank {
+                Rank::Asked => self.asked.push_front(unit),
+                Rank::Due => {
+                    self.due.insert((due, unit));
+                }
+                Rank::Aside => {
+                    let slot = self.slots.get(&unit);
+                    if slot.is_some_and(|slot| slot.ask_aside) {
+                        self.asked_aside.push_front(unit);
+                    } else if slot.is_some_and(|slot| slot.side == Some(due)) {
+                        self.side.insert((due, unit));
+                    }
+                }
             }
         }
     }
 
     /// When the next unit falls due, if nothing else happens.
     pub fn next_due(&self) -> Option<Duration> {
-        if self.asked.is_empty() {
-            self.due.first().map(|(due, _)| *due)
-        } else {
-            Some(Duration::ZERO)
+        let room_aside = self.aside_running < self.aside_limit;
+        if !self.asked.is_empty() || (room_aside && !self.asked_aside.is_empty()) {
+            return Some(Duration::ZERO);
         }
+        let due = self.due.first();
+        let side = self.side.first().filter(|_| room_aside);
+        due.into_iter().chain(side).map(|(due, _)| *due).min()
     }
 
     /// When a unit is due; none while it is polled, and when it waits to be asked for.
@@ -411,15 +600,33 @@ impl Queue {
     /// How long the longest-waiting unit has been due: the first sign of a host that does not keep up.
     pub fn oldest_due(&self, now: Duration) -> Duration {
         let in_line = self.due.first().map(|(due, _)| *due);
-        let aside = self
-            .connections
-            .values()
-            .filter_map(|home| home.aside.keys().map(|(_, due, _)| *due).min());
+        let aside = self.connections.values().filter_map(|home| {
+            let main = home.aside.keys().filter(|(rank, ..)| *rank < Rank::Aside);
+            main.map(|(_, due, _)| *due).min()
+        });
         in_line
             .into_iter()
             .chain(aside)
             .min()
             .map_or(Duration::ZERO, |due| now.saturating_sub(due))
+    }
+}
+
+impl Slot {
+    /// How its main walk stands in line.
+    fn rank(&self) -> Rank {
+        if self.ask.is_some() {
+            Rank::Asked
+        } else {
+            Rank::Due
+        }
+    }
+
+    /// Whoever wants everything read again gets that, whoever else asks.
+    fn ask_for(&mut self, reason: Reason) {
+        if self.ask != Some(Reason::Resync) {
+            self.ask = Some(reason);
+        }
     }
 }
 

@@ -41,7 +41,7 @@ impl Rank {
         let last = state.last.as_ref().map(|last| last.outcome.as_str());
         match last {
             _ if state.needs_review() => Rank::Parked,
-            _ if !state.gaps.is_empty() => Rank::Gap,
+            _ if state.gaps.pending().next().is_some() => Rank::Gap,
             Some("failed" | "incomplete" | "truncated" | "needs-sign-in") => Rank::Failing,
             _ if state.waiting.is_some() => Rank::Waiting,
             _ if !state.synced => Rank::New,
@@ -191,8 +191,9 @@ impl Census {
                 format!("polled every {} s at most", state.miad.interval / 1_000)
             });
         }
-        totals.gaps += state.gaps.len() as u64;
-        let oldest = state.gaps.iter().map(known_since).min();
+        let gaps = state.gaps.pending().count() as u64;
+        totals.gaps += gaps;
+        let oldest = state.gaps.pending().map(known_since).min();
         totals.oldest_gap = totals.oldest_gap.into_iter().chain(oldest).min();
         for (class, count) in &state.faults.counts {
             *totals.faults.entry(*class).or_default() += u64::from(*count);
@@ -203,7 +204,7 @@ impl Census {
         let of_stream = self.streams.entry(key).or_default();
         *of_stream.units.entry(rank.name().to_owned()).or_default() += 1;
         of_stream.pinned += u64::from(pinned);
-        of_stream.gaps += state.gaps.len() as u64;
+        of_stream.gaps += gaps;
         if let Some(stream) = stream {
             of_stream.overlap = of_stream.overlap.max(state.overlap(&stream.settings));
         }
@@ -211,9 +212,13 @@ impl Census {
     }
 }
 
-/// Since when a gap is known.
+/// Since when a gap is known; of one that an older program has found, where it ends.
 fn known_since(gap: &Gap) -> Timestamp {
-    gap.extent.until
+    if gap.found == 0 {
+        gap.extent.until
+    } else {
+        gap.found
+    }
 }
 
 fn name_one(named: &mut Vec<Named>, unit: impl FnOnce() -> String, what: impl FnOnce() -> String) {

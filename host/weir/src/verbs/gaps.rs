@@ -1,23 +1,34 @@
 //! `weir gaps`: the holes in the data, until they are closed.
+//!
+//! Listed are gaps that were noted (windows that don't touch, cut by the vendor, given up; a feed that has moved on), the
+//! part of a unit that nothing has been read of for long because every try fails, what a person asked to be read again,
+//! and for a week what has been closed.
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use weir_rules::coverage::{Extent, Gap, GapSource};
-use weir_rules::model::Timestamp;
-use weir_rules::unit::UnitState;
+use weir_rules::coverage::{Gap, GapSource};
+use weir_rules::gaps::{Outlook, outlook};
+use weir_rules::model::{Reason, Timestamp};
+use weir_rules::unit::{Settings, UnitState};
 
-use super::text::{count, moment, table};
+use super::text::{count, from_now, moment, table};
 use super::{Failure, Selection};
 use crate::control::Reply;
 use crate::host::Host;
-use crate::store::{ReviewEntry, ReviewKind};
+use crate::store::{ReviewEntry, ReviewKind, UnitRow};
 
 /// The answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Gaps {
+    /// The moment that it speaks of, by this machine's clock.
+    now: Timestamp,
     gaps: Vec<UnitGap>,
     /// Records that could not be taken and wait for review: single holes.
     #[serde(default)]
     set_aside: u64,
+    /// Gaps that can't be filled and that were accepted just now.
+    accepted: u64,
 }
 
 /// One hole: `since <= updated_at < until`, by the vendor's clock.
@@ -28,117 +39,294 @@ struct UnitGap {
     since: Option<Timestamp>,
     until: Timestamp,
     source: GapSource,
+    state: State,
+    /// When it was found, by this machine's clock; none when that is not known.
+    found: Option<Timestamp>,
+    /// When it was closed.
+    closed: Option<Timestamp>,
+    /// What is known of it, and the way out.
+    why: String,
 }
 
-/// Done, and 3 when there is a hole: somebody should know.
-pub(super) fn answer(host: &Host, unit: Option<&str>) -> Result<Reply, Failure> {
-    let mut gaps = Vec::new();
-    for row in Selection::parse(unit).units(host)? {
-        let unit = row.key.to_string();
-        gaps.extend(of(&row.state).into_iter().map(|gap| UnitGap {
-            unit: unit.clone(),
-            since: (gap.extent.since > Timestamp::MIN).then_some(gap.extent.since),
-            until: gap.extent.until,
-            source: gap.source,
-        }));
+/// How far a gap is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum State {
+    /// It is not filled by itself.
+    Open,
+    /// A side walk will fill it.
+    Queued,
+    /// A side walk is in it.
+    Walking,
+    /// It can't be filled.
+    Lost,
+    /// The same, and a person has taken note.
+    Accepted,
+    /// It has been filled.
+    Closed,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            State::Open => "open",
+            State::Queued => "queued",
+            State::Walking => "being filled",
+            State::Lost => "can't be filled",
+            State::Accepted => "accepted",
+            State::Closed => "closed",
+        }
     }
+}
+
+impl UnitGap {
+    /// Somebody should know.
+    fn counts(&self) -> bool {
+        !matches!(self.state, State::Accepted | State::Closed) && self.source != GapSource::Asked
+            || self.state == State::Lost
+    }
+}
+
+/// Done, and 3 while there is a hole that nobody has accepted.
+pub(super) async fn answer(
+    host: &Arc<Host>,
+    unit: Option<&str>,
+    accept: bool,
+) -> Result<Reply, Failure> {
+    let now = host.clock.wall();
     let selection = Selection::parse(unit);
+    let mut accepted = 0;
+    if accept {
+        for row in selection.units(host)? {
+            accepted += accept_lost(host, row, now).await?;
+        }
+    }
+    let mut gaps = Vec::new();
+    for row in selection.units(host)? {
+        let settings = settings_of(host, &row);
+        gaps.extend(of(&row, settings.as_ref(), now));
+    }
     let waits = |entry: &ReviewEntry| {
         entry.id.kind == ReviewKind::Record && !entry.dropped && selection.holds(&entry.key)
     };
     let entries = host.store.reviews(None, usize::MAX)?;
     let set_aside = entries.iter().filter(|entry| waits(entry)).count() as u64;
-    let exit = if gaps.is_empty() && set_aside == 0 {
-        0
-    } else {
-        3
-    };
-    Ok(Reply::with_exit(exit, Gaps { gaps, set_aside }))
+    let counts = set_aside > 0 || gaps.iter().any(UnitGap::counts);
+    Ok(Reply::with_exit(
+        if counts { 3 } else { 0 },
+        Gaps {
+            now,
+            gaps,
+            set_aside,
+            accepted,
+        },
+    ))
 }
 
-/// What is noted as missing, and what lies between neighbouring windows that do not touch.
-fn of(state: &UnitState) -> Vec<Gap> {
-    let first = state.coverage.extents().first();
-    let between = first.map_or_else(Vec::new, |first: &Extent| {
-        state.coverage.holes(first.since, 0)
-    });
-    let untouched = between.into_iter().map(|extent| Gap {
-        extent,
-        source: GapSource::Untouched,
-    });
-    let mut gaps = state.gaps.clone();
-    for gap in untouched {
-        if !gaps.iter().any(|known| {
-            known.extent.since <= gap.extent.since && gap.extent.until <= known.extent.until
-        }) {
-            gaps.push(gap);
-        }
+/// How the unit is polled, where its connection is ready.
+pub(super) fn settings_of(host: &Host, row: &UnitRow) -> Option<Settings> {
+    let connection = host.connections.get(&row.key.connection)?;
+    let stream = connection.streams.get(&row.key.stream)?;
+    Some(stream.settings.clone())
+}
+
+async fn accept_lost(host: &Arc<Host>, row: UnitRow, now: Timestamp) -> Result<u64, Failure> {
+    let Some(settings) = settings_of(host, &row) else {
+        return Ok(0);
+    };
+    let lost = move |state: &UnitState, gap: &Gap| {
+        let vendor_now = state.clock.now(now);
+        let outlook = outlook(gap, &settings.stream, settings.start, vendor_now);
+        matches!(outlook, Outlook::Lost(_))
+    };
+    let count = row
+        .state
+        .gaps
+        .pending()
+        .filter(|gap| lost(&row.state, gap))
+        .count();
+    if count > 0 {
+        host.change_unit(
+            row.id,
+            Box::new(move |state| {
+                let known = state.clone();
+                state.gaps.accept(|gap| lost(&known, gap));
+            }),
+        )
+        .await?;
     }
-    gaps.sort_by_key(|gap| gap.extent);
+    Ok(count as u64)
+}
+
+/// The gaps of one unit, the oldest first.
+fn of(row: &UnitRow, settings: Option<&Settings>, now: Timestamp) -> Vec<UnitGap> {
+    let state = &row.state;
+    let unit = row.key.to_string();
+    let mut gaps: Vec<UnitGap> = state
+        .gaps
+        .iter()
+        .filter_map(|gap| {
+            let (progress, why) = progress(state, settings, gap, now, &unit)?;
+            Some(listed(&unit, gap, progress, why))
+        })
+        .collect();
+    if let Some(gap) = settings.and_then(|settings| state.behind(settings, now)) {
+        let why = match (&state.parked, &gap.detail) {
+            (Some(parked), _) => format!(
+                "nothing has been read since: the unit is parked ({} {})",
+                parked.class.name(),
+                parked.code
+            ),
+            (None, Some(detail)) => {
+                format!("nothing has been read since, every try failed: {detail}")
+            }
+            (None, None) => "nothing has been read since: every try failed".to_owned(),
+        };
+        gaps.push(listed(&unit, &gap, State::Open, why));
+    }
+    gaps.sort_by_key(|gap| (gap.since, gap.until));
+    gaps.extend(state.side.closed.iter().map(|closed| {
+        let gap = Gap::new(closed.extent, closed.source, closed.found);
+        UnitGap {
+            closed: Some(closed.closed),
+            ..listed(&unit, &gap, State::Closed, source(closed.source).to_owned())
+        }
+    }));
     gaps
 }
 
-pub(super) fn render(answer: &Gaps) -> String {
-    let set_aside = match answer.set_aside {
-        0 => String::new(),
-        records => format!(
-            "{} could not be taken and wait: `weir review` has them.\n",
-            count(records, "record")
-        ),
-    };
-    if answer.gaps.is_empty() {
-        return if set_aside.is_empty() {
-            "No gap is known.\n".to_owned()
+fn listed(unit: &str, gap: &Gap, state: State, why: String) -> UnitGap {
+    UnitGap {
+        unit: unit.to_owned(),
+        since: (gap.extent.since > Timestamp::MIN).then_some(gap.extent.since),
+        until: gap.extent.until,
+        source: gap.source,
+        state,
+        found: (gap.found != 0).then_some(gap.found),
+        closed: None,
+        why,
+    }
+}
+
+/// How far the gap is, and why; none where nobody wants it.
+fn progress(
+    state: &UnitState,
+    settings: Option<&Settings>,
+    gap: &Gap,
+    now: Timestamp,
+    unit: &str,
+) -> Option<(State, String)> {
+    let mut what = source(gap.source).to_owned();
+    if let Some(detail) = &gap.detail {
+        what.push_str(&format!(": {detail}"));
+    }
+    let lost = |why: String| {
+        let state = if gap.accepted {
+            State::Accepted
         } else {
-            set_aside
+            State::Lost
         };
+        Some((state, why))
+    };
+    let Some(settings) = settings else {
+        return match &gap.lost {
+            Some(why) => lost(why.clone()),
+            None => Some((State::Open, what)),
+        };
+    };
+    let vendor_now = state.clock.now(now);
+    match outlook(gap, &settings.stream, settings.start, vendor_now) {
+        Outlook::Unwanted => None,
+        Outlook::Lost(why) if gap.source == GapSource::NoOverlap => lost(format!("{what}; {why}")),
+        Outlook::Lost(why) => lost(why),
+        Outlook::NeedsStart => Some((
+            State::Open,
+            "the vendor answers narrow windows alone: say where the stream begins with streams.NAME.start"
+                .to_owned(),
+        )),
+        Outlook::NeedsResync => Some((
+            State::Open,
+            format!(
+                "{what}; the vendor can't be asked for a part: `weir sync {unit} --full` reads everything again"
+            ),
+        )),
+        Outlook::NextPoll => Some((
+            State::Open,
+            format!("{what}; closed by the next poll that reads the whole"),
+        )),
+        Outlook::Fillable => {
+            let walking = state.side.walk.as_ref().is_some_and(|walk| {
+                walk.reason == Reason::Backfill && gap.extent.common(walk.window.into()).is_some()
+            });
+            if let Some(waiting) = state.side.waiting.as_ref().filter(|waiting| waiting.until > now)
+            {
+                what.push_str(&format!(
+                    "; waits until {}: {}",
+                    moment(waiting.until),
+                    waiting.why
+                ));
+            }
+            let state = if walking {
+                State::Walking
+            } else {
+                State::Queued
+            };
+            Some((state, what))
+        }
+    }
+}
+
+fn source(source: GapSource) -> &'static str {
+    match source {
+        GapSource::Untouched => "two polls' windows do not touch",
+        GapSource::Truncated => "the vendor had more and did not give it",
+        GapSource::GivenUp => "every try failed",
+        GapSource::NoStart => "nobody said where the stream begins",
+        GapSource::NoOverlap => "records fell off the feed between two polls",
+        GapSource::Asked => "asked for",
+    }
+}
+
+pub(super) fn render(answer: &Gaps) -> String {
+    let mut text = String::new();
+    if answer.accepted > 0 {
+        text.push_str(&format!("{} accepted.\n", answer.accepted));
+    }
+    if answer.set_aside > 0 {
+        text.push_str(&format!(
+            "{} could not be taken and wait: `weir review` has them.\n",
+            count(answer.set_aside, "record")
+        ));
+    }
+    if answer.gaps.is_empty() {
+        if answer.set_aside == 0 {
+            text.push_str("No gap is known.\n");
+        }
+        return text;
     }
     let rows: Vec<Vec<String>> = answer
         .gaps
         .iter()
         .map(|gap| {
+            let state = match gap.closed {
+                Some(closed) => format!("closed {}", from_now(closed, answer.now)),
+                None => gap.state.name().to_owned(),
+            };
             vec![
                 gap.unit.clone(),
                 gap.since.map_or_else(|| "the beginning".to_owned(), moment),
                 moment(gap.until),
-                match gap.source {
-                    GapSource::Untouched => "two polls' windows do not touch",
-                    GapSource::Truncated => "the vendor had more and would not give it",
-                    GapSource::GivenUp => "every try failed",
-                    GapSource::NoStart => {
-                        "the vendor answers narrow windows alone: say where the stream begins with streams.NAME.start"
-                    }
-                    GapSource::NoOverlap => "records fell off the feed between two polls",
-                }
-                .to_owned(),
+                gap.found
+                    .map(|found| from_now(found, answer.now))
+                    .unwrap_or_default(),
+                state,
+                gap.why.clone(),
             ]
         })
         .collect();
-    table(&["unit", "since", "until", "why"], &rows) + &set_aside
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn extent(since: Timestamp, until: Timestamp) -> Extent {
-        Extent { since, until }
-    }
-
-    #[test]
-    fn what_was_not_read_is_listed_once() {
-        let mut state = UnitState::default();
-        state.coverage.add(extent(0, 10));
-        state.coverage.add(extent(20, 30));
-        assert_eq!(of(&state).len(), 1);
-        assert_eq!(of(&state)[0].extent, extent(10, 20));
-        state.gaps.push(Gap {
-            extent: extent(5, 25),
-            source: GapSource::Truncated,
-        });
-        assert_eq!(of(&state).len(), 1, "the noted gap holds the other");
-        state.coverage.add(extent(10, 20));
-        state.gaps.clear();
-        assert!(of(&state).is_empty());
-    }
+    text.push_str(&table(
+        &["unit", "since", "until", "found", "state", "why"],
+        &rows,
+    ));
+    text
 }

@@ -4,6 +4,7 @@
 //! A verb's answer is made by [`answer`] on a host, wherever that runs, and printed by [`render`] where the person
 //! is. `--json` prints the answer itself.
 
+mod backfill;
 mod check;
 pub mod connectors;
 mod gaps;
@@ -78,10 +79,10 @@ pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Resul
         | Request::Resume { .. }
         | Request::Login { .. }
         | Request::ReviewRetry { .. }
-        | Request::Reset { .. } => true,
-        Request::Records { unit, .. } | Request::Gaps { unit } | Request::Review { unit, .. } => {
-            unit.is_some()
-        }
+        | Request::Reset { .. }
+        | Request::Gaps { .. }
+        | Request::Backfill { .. } => true,
+        Request::Records { unit, .. } | Request::Review { unit, .. } => unit.is_some(),
         Request::Polls(filter) => filter.unit.is_some(),
         _ => false,
     };
@@ -105,7 +106,13 @@ pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Resul
             records::answer(host, unit.as_deref(), limit, after.as_deref())
         }
         Request::Polls(filter) => polls::answer(host, &filter),
-        Request::Gaps { unit } => gaps::answer(host, unit.as_deref()),
+        Request::Gaps { unit, accept } => gaps::answer(host, unit.as_deref(), accept).await,
+        Request::Backfill {
+            unit,
+            since,
+            until,
+            wait,
+        } => backfill::answer(host, &unit, (since, until), wait, &caller).await,
         Request::Login {
             connection,
             device,
@@ -140,6 +147,7 @@ pub fn render(request: &Request, body: serde_json::Value) -> Result<String, serd
         Request::Polls(_) => polls::render(&serde_json::from_value(body)?),
         Request::Gaps { .. } => gaps::render(&serde_json::from_value(body)?),
         Request::Login { .. } => login::render(&serde_json::from_value(body)?),
+        Request::Backfill { .. } => backfill::render(&serde_json::from_value(body)?),
         Request::Resume { .. } => resume::render(&serde_json::from_value(body)?),
         Request::Review { .. } => review::render_list(&serde_json::from_value(body)?),
         Request::ReviewShow { .. } => review::render_one(&serde_json::from_value(body)?),

@@ -99,7 +99,7 @@ async fn reset(
         };
         host.scheduler
             .queue()
-            .finished(unit.id, ticket, due, &report);
+            .finished(unit.id, ticket, (due, None), &report);
         host.scheduler.wake();
     }
     Ok(done?)

@@ -77,7 +77,7 @@ impl UnitStatus {
             }),
             interval: state.interval.current,
             watermark: state.watermark,
-            gaps: state.gaps.len() as u64,
+            gaps: state.gaps.pending().count() as u64,
         }
     }
 }

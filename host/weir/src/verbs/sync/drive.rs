@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
+use weir_rules::coverage::{Extent, GapSource};
 use weir_rules::model::{Reason, Timestamp};
 use weir_rules::walk::Tally;
 
@@ -13,6 +14,7 @@ use crate::host::Host;
 use crate::poll::{Outcome, Report};
 use crate::schedule::Asked;
 use crate::store::{UnitId, UnitRow};
+use crate::verbs::gaps::settings_of;
 use crate::verbs::text::moment;
 
 /// How often a unit's poll is looked at while the host stops.
@@ -79,6 +81,18 @@ pub(super) async fn drive(
             _ => break report,
         }
     };
+    let mut last = last;
+    if has_walked(last.outcome) {
+        // Whoever wants to be up to date wants the gaps filled, too, and the second looks taken that are due.
+        let aside = drive_aside(host, unit.id, Needs::All, patience, &progress).await;
+        tally = tally.plus(&aside.tally);
+        polls += aside.polls;
+    }
+    let gaps = gaps(host, unit.id);
+    if last.outcome == Outcome::Truncated && gaps == 0 {
+        last.outcome = Outcome::Ok;
+        last.message = None;
+    }
     UnitSync {
         unit: name,
         outcome: last.outcome,
@@ -87,7 +101,96 @@ pub(super) async fn drive(
         tally,
         polls,
         due: last.due,
-        gaps: gaps(host, unit.id),
+        gaps,
+    }
+}
+
+/// Which side walks are wanted.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::verbs) enum Needs {
+    /// All that are due.
+    All,
+    /// Those that read what a person asked for.
+    Asked(Extent),
+}
+
+/// What side walks brought.
+#[derive(Debug, Default)]
+pub(in crate::verbs) struct Aside {
+    pub(in crate::verbs) tally: Tally,
+    pub(in crate::verbs) polls: u64,
+    pub(in crate::verbs) last: Option<Report>,
+}
+
+/// Makes the unit's side walks one after the other, until there is none left to make now.
+pub(in crate::verbs) async fn drive_aside(
+    host: &Host,
+    unit: UnitId,
+    needs: Needs,
+    patience: u64,
+    progress: &mpsc::Sender<Said>,
+) -> Aside {
+    let mut aside = Aside::default();
+    let mut waited = 0;
+    while !host.stop.stopped() && is_needed(host, unit, needs) {
+        let asked = host.scheduler.ask(unit, Reason::Backfill);
+        let Some(report) = answered(host, unit, asked).await else {
+            break;
+        };
+        aside.polls += 1;
+        aside.tally = aside.tally.plus(&report.tally);
+        if report.tally.records > 0 {
+            waited = 0;
+        }
+        let (outcome, due) = (report.outcome, report.side_due);
+        let now = host.clock.wall();
+        let wait = due.map(|due| due.saturating_sub(now).max(0).unsigned_abs());
+        if aside.polls.is_multiple_of(SAID_EVERY) {
+            let text = format!("fills gaps: {} records", aside.tally.records);
+            // A caller who left does not need to hear it.
+            let _ = progress.send(Said::Passing(text)).await;
+        }
+        let why = report.message.clone().unwrap_or_default();
+        aside.last = Some(report);
+        match (outcome, wait) {
+            (Outcome::Skipped | Outcome::NeedsSignIn, _) | (_, None) => break,
+            (_, Some(0)) => {}
+            (Outcome::Waiting | Outcome::Failed | Outcome::Incomplete, Some(wait))
+                if waited + wait <= patience =>
+            {
+                waited += wait;
+                let until = now.saturating_add_unsigned(wait);
+                let text = format!("fills gaps: waits until {}: {why}", moment(until));
+                let _ = progress.send(Said::Line(text)).await;
+                tokio::select! {
+                    () = host.clock.sleep(Duration::from_millis(wait)) => {}
+                    () = host.stop.stopping() => {}
+                }
+            }
+            _ => break,
+        }
+    }
+    aside
+}
+
+/// Side walks between two words of how far it is.
+const SAID_EVERY: u64 = 20;
+
+fn is_needed(host: &Host, unit: UnitId, needs: Needs) -> bool {
+    let Ok(Some(row)) = host.store.unit(unit) else {
+        return false;
+    };
+    let Some(settings) = settings_of(host, &row) else {
+        return false;
+    };
+    let due = row.state.side_due(&settings, host.clock.wall());
+    match needs {
+        Needs::All => due.is_some_and(|due| due <= host.clock.wall()),
+        Needs::Asked(extent) => row.state.gaps.iter().any(|gap| {
+            gap.source == GapSource::Asked
+                && gap.lost.is_none()
+                && gap.extent.common(extent).is_some()
+        }),
     }
 }
 
@@ -139,7 +242,7 @@ fn gaps(host: &Host, unit: UnitId) -> u64 {
     let row = host.store.unit(unit);
     row.ok()
         .flatten()
-        .map_or(0, |row| row.state.gaps.len() as u64)
+        .map_or(0, |row| row.state.gaps.pending().count() as u64)
 }
 
 #[cfg(test)]

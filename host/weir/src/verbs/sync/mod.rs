@@ -25,6 +25,7 @@ use crate::poll::Outcome;
 use crate::store::{UnitId, UnitRow};
 
 use drive::drive;
+pub(super) use drive::{Needs, drive_aside};
 pub(super) use show::render;
 
 /// How often a caller hears how far it is.
@@ -58,14 +59,14 @@ pub(super) struct Synced {
 
 /// What became of one unit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct UnitSync {
+pub(super) struct UnitSync {
     unit: String,
-    outcome: Outcome,
+    pub(super) outcome: Outcome,
     class: Option<Class>,
-    message: Option<String>,
+    pub(super) message: Option<String>,
     /// What its polls saw, all together.
     #[serde(flatten)]
-    tally: Tally,
+    pub(super) tally: Tally,
     polls: u64,
     /// When it is due next.
     due: Option<Timestamp>,
@@ -74,9 +75,9 @@ struct UnitSync {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct LeftOut {
-    connection: String,
-    why: String,
+pub(super) struct LeftOut {
+    pub(super) connection: String,
+    pub(super) why: String,
     /// It was left out on purpose, and nothing was asked of it by name.
     intended: bool,
 }
@@ -148,8 +149,26 @@ pub(super) async fn answer(
     Ok(Reply::with_exit(synced.exit(), synced))
 }
 
+/// Waits until the sinks have taken everything; returns how many records they have not.
+pub(super) async fn deliver(host: &Arc<Host>, caller: &Caller) -> Result<u64, Failure> {
+    delivered::wait(host, caller).await
+}
+
+/// Reads all of a unit again.
+pub(super) async fn read_again(
+    host: &Host,
+    unit: UnitRow,
+    patience: u64,
+    progress: tokio::sync::mpsc::Sender<Said>,
+) -> UnitSync {
+    drive(host, unit, true, patience, progress).await
+}
+
 /// The units that are meant and can be polled, and the connections that can't.
-fn choose(host: &Host, selection: &Selection) -> Result<(Vec<UnitRow>, Vec<LeftOut>), Failure> {
+pub(super) fn choose(
+    host: &Host,
+    selection: &Selection,
+) -> Result<(Vec<UnitRow>, Vec<LeftOut>), Failure> {
     let by_name = selection.connection();
     if let Some(name) = by_name
         && !host.config.connections.contains_key(name)
