@@ -56,11 +56,11 @@ pub(crate) fn read(
     let mut page = Page::with_capacity(listing.len());
     let (mut lowest, mut oldest) = (None::<u64>, None::<i64>);
     for row in listing.rows() {
-        let id = row.need(0)?.u64();
+        let id = row.get(0).and_then(Raw::u64);
         let created = row.time(1, time::Format::Rfc3339);
         lowest = [lowest, id].into_iter().flatten().min();
         oldest = [oldest, created].into_iter().flatten().min();
-        page.push(row.record(text, row.id(0)?).updated_at(created));
+        page.push(row.identified(text, 0).updated_at(created));
     }
     let reached = match (task.window.since, oldest) {
         (Some(since), Some(oldest)) => oldest < since,

@@ -56,7 +56,7 @@ pub(crate) fn read(
         if let (Some(since), Some(bumped), false) = (task.window.since, bumped, pinned) {
             reached |= bumped < since;
         }
-        page.push(row.record(text, row.id(0)?).updated_at(bumped));
+        page.push(row.identified(text, 0).updated_at(bumped));
     }
     let more = listing.outside_value(0).is_some() && !listing.is_empty();
     Ok(page.next_if((more && !reached).then_some(At::Topics(number + 1))))

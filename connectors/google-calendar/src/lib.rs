@@ -132,7 +132,7 @@ impl Connector for GoogleCalendar {
             let cancelled = row.get(2).and_then(Raw::string).as_deref() == Some("cancelled");
             let removed = row.get(3).and_then(Raw::bool) == Some(true);
             page.push(
-                row.record(text, row.id(0)?)
+                row.identified(text, 0)
                     .updated_at(row.time(1, time::Format::Rfc3339))
                     .deleted(cancelled || removed),
             );

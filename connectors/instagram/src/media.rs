@@ -88,7 +88,7 @@ pub(crate) fn read_list(task: &Task<Instagram>, text: &str) -> Result<Page<Insta
     for row in listing.rows() {
         let made = row.time(1, time::Format::Rfc3339);
         oldest = [oldest, made].into_iter().flatten().min();
-        page.push(row.record(text, row.id(0)?).updated_at(made));
+        page.push(row.identified(text, 0).updated_at(made));
     }
     let reached = match (task.window.since, oldest) {
         (Some(since), Some(oldest)) => oldest < since,
@@ -127,7 +127,7 @@ pub(crate) fn read_metrics(text: &str) -> Result<Page<Instagram>, Fault> {
     let mut page = Page::with_capacity(listing.len());
     for row in listing.rows() {
         // "17900000000000001/insights/reach/lifetime"
-        page.push(row.record(text, row.id(0)?));
+        page.push(row.identified(text, 0));
     }
     Ok(page)
 }

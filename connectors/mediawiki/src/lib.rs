@@ -137,7 +137,7 @@ impl Connector for MediaWiki {
         let mut page = Page::with_capacity(listing.len());
         for row in listing.rows() {
             page.push(
-                row.record(text, row.id(0)?)
+                row.identified(text, 0)
                     .updated_at(row.time(1, time::Format::Rfc3339)),
             );
         }

@@ -134,7 +134,7 @@ impl Connector for MicrosoftGraph {
                 .into_iter()
                 .any(|field| row.get(field).is_some_and(|found| !found.is_null()));
             page.push(
-                row.record(text, row.id(0)?)
+                row.identified(text, 0)
                     .updated_at(row.time(1, time::Format::Rfc3339))
                     .deleted(removed),
             );

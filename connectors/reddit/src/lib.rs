@@ -118,7 +118,7 @@ impl Connector for Reddit {
             oldest = [oldest, created].into_iter().flatten().min();
             // The wrapper around it (`kind`) says nothing that the fullname does not.
             let item = row.need(2)?.json();
-            page.push(Record::of(text, item, row.id(0)?).updated_at(created));
+            page.push(Record::of(text, item, row.id(0).unwrap_or_default()).updated_at(created));
         }
         let seen = step.map_or(0, |step| step.seen) + listing.len() as u64;
         let reached = match (task.window.since, oldest) {

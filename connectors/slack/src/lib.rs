@@ -144,7 +144,7 @@ impl Connector for Slack {
         for row in listing.rows() {
             let deleted = row.get(2).and_then(Raw::bool) == Some(true);
             page.push(
-                row.record(text, row.id(0)?)
+                row.identified(text, 0)
                     .updated_at(row.time(1, format))
                     .deleted(deleted),
             );

@@ -103,12 +103,12 @@ impl Connector for Stripe {
         let mut page = Page::with_capacity(listing.len());
         for row in listing.rows() {
             page.push(
-                row.record(text, row.id(0)?)
+                row.identified(text, 0)
                     .updated_at(row.time(1, time::Format::EpochSeconds)),
             );
         }
         let more = listing.outside(0).and_then(Raw::bool) == Some(true);
-        let last = page.records.last().map(|last| last.id.clone());
+        let last = page.last_id().map(str::to_owned);
         let next = last.filter(|_| more).map(|id| After { id });
         // What the vendor no longer keeps is said once, where the walk ends.
         let cut = reachable(task).1 && next.is_none();

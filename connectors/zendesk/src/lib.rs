@@ -167,7 +167,7 @@ impl Connector for Zendesk {
             let deleted = kind == Kind::Tickets
                 && row.get(2).and_then(Raw::string).as_deref() == Some("deleted");
             page.push(
-                row.record(text, row.id(0)?)
+                row.identified(text, 0)
                     .updated_at(row.time(1, time::Format::Rfc3339))
                     .deleted(deleted),
             );
