@@ -292,12 +292,20 @@ fn refusals_mean_what_they_mean() {
             Class::Temporary,
         ),
         (200, r#"{"message":"odd"}"#, Class::Incomplete),
-        (200, r#"[{"number":1}]"#, Class::Incomplete),
         (200, r#"[{"id":1},{"id":"#, Class::Incomplete),
     ] {
         let fault = fault("issues", Response::new(status, body));
         assert_eq!(fault.class, class, "{status} {body}");
     }
+}
+
+#[test]
+fn a_record_without_an_id_is_the_hosts_to_set_aside() {
+    let page = poll("issues")
+        .read::<GitHub>(None, Response::new(200, r#"[{"number":1},{"id":7}]"#))
+        .unwrap();
+    let ids: Vec<_> = page.records.iter().map(|record| &record.id).collect();
+    assert_eq!(ids, ["", "7"]);
 }
 
 #[test]
