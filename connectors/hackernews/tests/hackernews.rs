@@ -188,7 +188,6 @@ fn refusals_mean_what_they_mean() {
         (200, "{}", Class::Incomplete),
         (200, r#"{"hits":null}"#, Class::Incomplete),
         (200, r#"{"hits":[{"objectID":"1"}]}"#, Class::Incomplete),
-        (200, r#"{"hits":[{"created_at_i":1}]}"#, Class::Incomplete),
     ] {
         let fault = poll()
             .read::<HackerNews>(None, Response::new(status, body))

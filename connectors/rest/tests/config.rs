@@ -104,7 +104,7 @@ fn schema_and_reader_know_the_same_keys() {
         },
         "errors": [rule],
         "streams": {"rows": {
-            "title": "Rows", "path": "/rows", "method": "POST", "query": {}, "headers": {}, "body": {},
+            "title": "Rows", "path": "/rows", "method": "POST", "idempotency_header": "Key", "query": {}, "headers": {}, "body": {},
             "partitions": ["p"], "parent": "owners", "records": "/rows", "missing_is_empty": true, "id": ["/id"],
             "updated_at": time, "deleted": {"pointer": "/gone", "equals": true}, "required": ["/id"], "volatile": ["/v"],
             "count": "/count", "total": "/total", "cursor": "timestamp", "order": "ascending",
