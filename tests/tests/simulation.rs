@@ -13,8 +13,10 @@ use weir::simulate::{
     Burn, Called, Committed, Ending, Finished, Happening, Moment, Setup, Verdict, Watch, What, run,
 };
 use weir::sink::line::Lines;
-use weir::store::{OutboxEntry, PollRow};
+use weir::store::{OutboxEntry, PollRow, UnitRow};
+use weir_rules::coverage::Gap;
 use weir_rules::model::Reason;
+use weir_rules::unit::UnitState;
 use weir_tests::demo::{DEMO_TOKEN, DEMO_TOKEN_VARIABLE, demo_config, demo_judge, demo_spec};
 use weir_tests::judge::Judge;
 use weir_tests::ledger::Ledger;
@@ -180,12 +182,44 @@ fn judged(seed: u64, finished: &Finished, recorder: &Recorder) {
     for line in text.lines() {
         judge.take(serde_json::from_str(line).expect("a line is JSON"));
     }
-    let verdict = judge.verdict(&ledger);
+    let mut verdict = judge.verdict(&ledger);
     assert!(
         verdict.visible() > 100,
         "seed {seed}: the vendors were silent"
     );
-    assert!(verdict.is_clean(), "seed {seed}: {verdict:#?}");
+    // What is missing and said to be is not lost.
+    for unit in &finished.units {
+        let state = &unit.state;
+        if let Some(tally) = verdict.units.get_mut(&unit.key.to_string()) {
+            tally.lost.retain(|loss| {
+                let listed =
+                    |gap: &Gap| gap.extent.since <= loss.stamp && loss.stamp < gap.extent.until;
+                state.parked.is_none() && !state.gaps.iter().any(listed)
+            });
+        }
+    }
+    let told = |unit: &UnitRow| {
+        let UnitState {
+            parked,
+            waiting,
+            last,
+            watermark,
+            gaps,
+            faults,
+            ..
+        } = &unit.state;
+        format!(
+            "{}: due {:?}, {parked:?}, {waiting:?}, {last:?}, watermark {watermark:?}, {gaps:?}, {faults:?}",
+            unit.key, unit.due
+        )
+    };
+    let units: Vec<String> = finished.units.iter().map(told).collect();
+    assert!(
+        verdict.is_clean(),
+        "seed {seed} at {}: {verdict:#?}\n{}",
+        finished.at.world,
+        units.join("\n")
+    );
 }
 
 #[test]
@@ -205,8 +239,9 @@ fn the_same_seed_gives_the_same_history() {
 
 #[test]
 fn nothing_is_lost_in_trouble() {
-    let setup = setup(25);
-    for seed in 0..4 {
+    // A vendor that gave in under load is left in peace for a while before the last records are read.
+    let setup = setup(50);
+    for seed in 0..2 {
         let brief = Recorder {
             brief: true,
             ..Recorder::default()

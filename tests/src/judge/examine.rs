@@ -17,6 +17,8 @@ pub(super) struct Seen {
     pub(super) earliest: HashMap<u64, u32>,
     /// The version of each record that was delivered last.
     pub(super) latest: HashMap<u64, u32>,
+    /// Records whose last delivery was a deletion.
+    pub(super) gone: HashSet<u64>,
 }
 
 /// The line of a record that counts as the one before.
@@ -101,6 +103,11 @@ impl Seen {
         let earliest = self.earliest.entry(record).or_insert(revision);
         *earliest = revision.min(*earliest);
         self.latest.insert(record, revision);
+        if version.deleted {
+            self.gone.insert(record);
+        } else {
+            self.gone.remove(&record);
+        }
     }
 }
 

@@ -3,7 +3,8 @@
 //! A record is **lost** when the version of it that the API showed at the end of the judged time was visible long
 //! enough, within the poller's reach, and was never delivered. Versions that were overwritten before do not count
 //! unless [`JudgeOptions::dwell_ms`] says so: a poller sees what is there when it asks. A deletion counts where the
-//! record had been delivered before; of one that nobody has seen, nobody need hear.
+//! record had been delivered before; of one that nobody has seen, nobody need hear, and of one that came back and went
+//! again unseen no second time.
 //!
 //! A line is a **duplicate** when its key was there before, or when its content is that of the line before it of the
 //! same record, whatever its key.
@@ -268,7 +269,9 @@ impl Judge {
                 .earliest
                 .get(&version.record)
                 .is_none_or(|earliest| *earliest > version.revision);
-        if version.deleted && !was_seen && is_silent {
+        // It came back and went again while nobody looked: gone is gone.
+        let is_gone = seen.gone.contains(&version.record);
+        if version.deleted && !was_seen && (is_silent || is_gone) {
             return;
         }
         if !was_seen && !self.is_in_reach(history, version) {

@@ -127,6 +127,42 @@ fn what_was_overwritten_counts_only_if_it_stayed_long_enough() {
 }
 
 #[test]
+fn a_record_that_came_back_and_went_again_unseen_is_gone_as_before() {
+    use crate::spec::Op::{Delete, Put};
+    let script = [(1_000, Put), (5_000, Delete), (9_000, Put), (9_500, Delete)];
+    let script = script.map(|(at_ms, op)| Write {
+        at_ms,
+        op,
+        ..Write::default()
+    });
+    let spec = VendorSpec {
+        collections: vec![CollectionSpec {
+            writes: WritesSpec {
+                script: script.to_vec(),
+                ..WritesSpec::default()
+            },
+            ..CollectionSpec::default()
+        }],
+        ..VendorSpec::default()
+    };
+    let vendor = Vendor::new(spec, 0).unwrap();
+    vendor.handle(0, &crate::answer::SimRequest::get("/orders"));
+    let ledger = vendor.ledger(1_000_000);
+    let inserted = line(&ledger, 1, 1, 1, "insert");
+    let gone = inserted.clone() + &line(&ledger, 1, 2, 2, "delete");
+    let lost = |lines: &str| {
+        let verdict = judge(&ledger, lines.as_bytes(), &JudgeOptions::default());
+        verdict.unwrap().lost()
+    };
+    assert_eq!(lost(&gone), 0);
+    assert_eq!(
+        lost(&inserted),
+        1,
+        "it is still there for whoever reads this"
+    );
+}
+
+#[test]
 fn of_a_record_that_nobody_saw_the_deletion_need_not_come() {
     let ledger = ledger();
     let lines = [
