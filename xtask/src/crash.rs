@@ -18,9 +18,8 @@ use weir_tests::server::{Server, Stage};
 use weir_tests::time::wall;
 use weir_tests::vendor::Vendor;
 
-use crate::cargo;
 use crate::demo::host::{Host, Place};
-use crate::demo::{interrupted, some_seed};
+use crate::demo::{kept_on_failure, some_seed, until_interrupted};
 use crate::product::product;
 
 /// No round takes longer than this before its kill.
@@ -78,41 +77,20 @@ struct Figures {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let product = product()?;
-    let target = cargo::target_dir();
-    fs::create_dir_all(&target)?;
-    let dir = tempfile::Builder::new()
-        .prefix("crash-")
-        .tempdir_in(&target)
-        .context("a directory is needed for the data")?;
-    let place = Place {
-        weir: product.weir,
-        dir: dir.path().to_owned(),
-    };
-    let storm = Storm {
-        place: &place,
-        connectors: &product.connectors,
-        kills: args.kills,
-        seed: args.seed.unwrap_or_else(some_seed),
-    };
-    let ended = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?
-        .block_on(async {
-            tokio::select! {
-                ended = storm.run() => ended,
-                // What the run has started is killed as it is dropped.
-                why = interrupted() => why.and_then(|signal| bail!("ended by {signal}")),
-            }
-        })
-        .and_then(|figures| show(&figures, args.json));
-    if ended.is_err() {
-        let kept = dir.keep();
-        eprintln!(
-            "configuration, log, data and output are kept in {}",
-            kept.display()
-        );
-    }
-    ended
+    kept_on_failure("crash-", |dir| {
+        let place = Place {
+            weir: product.weir,
+            dir: dir.to_owned(),
+        };
+        let storm = Storm {
+            place: &place,
+            connectors: &product.connectors,
+            kills: args.kills,
+            seed: args.seed.unwrap_or_else(some_seed),
+        };
+        let figures = until_interrupted(storm.run())?;
+        show(&figures, args.json)
+    })
 }
 
 fn show(figures: &Figures, json: bool) -> anyhow::Result<()> {

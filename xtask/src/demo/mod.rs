@@ -10,6 +10,7 @@ mod run;
 mod view;
 
 use std::fs;
+use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
@@ -34,29 +35,30 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let product = product()?;
+    kept_on_failure("demo-", |dir| {
+        let plan = run::Plan {
+            product,
+            dir: dir.to_owned(),
+            seconds: Duration::from_secs(args.seconds),
+            seed: args.seed.unwrap_or_else(some_seed),
+        };
+        let report = until_interrupted(run::run(&plan))?;
+        show(&report, args.json)
+    })
+}
+
+/// Works in a directory of its own, which stays when the work fails.
+pub(crate) fn kept_on_failure(
+    prefix: &str,
+    work: impl FnOnce(&Path) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let target = cargo::target_dir();
     fs::create_dir_all(&target)?;
     let dir = tempfile::Builder::new()
-        .prefix("demo-")
+        .prefix(prefix)
         .tempdir_in(&target)
-        .context("the demo needs a directory for its data")?;
-    let plan = run::Plan {
-        product,
-        dir: dir.path().to_owned(),
-        seconds: Duration::from_secs(args.seconds),
-        seed: args.seed.unwrap_or_else(some_seed),
-    };
-    let ended = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?
-        .block_on(async {
-            tokio::select! {
-                ended = run::run(&plan) => ended,
-                // What the run has started is killed as it is dropped.
-                why = interrupted() => why.and_then(|signal| bail!("ended by {signal}")),
-            }
-        })
-        .and_then(|report| show(&report, args.json));
+        .context("a directory is needed for the data")?;
+    let ended = work(dir.path());
     if ended.is_err() {
         let kept = dir.keep();
         eprintln!(
@@ -65,6 +67,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         );
     }
     ended
+}
+
+/// Runs until the end, or until Ctrl-C or SIGTERM.
+pub(crate) fn until_interrupted<T>(
+    work: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            tokio::select! {
+                ended = work => ended,
+                // What the run has started is killed as it is dropped.
+                why = interrupted() => why.and_then(|signal| bail!("ended by {signal}")),
+            }
+        })
 }
 
 fn show(report: &Report, json: bool) -> anyhow::Result<()> {
@@ -76,7 +94,7 @@ fn show(report: &Report, json: bool) -> anyhow::Result<()> {
 }
 
 /// Waits for Ctrl-C or SIGTERM.
-pub(crate) async fn interrupted() -> anyhow::Result<&'static str> {
+async fn interrupted() -> anyhow::Result<&'static str> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     Ok(tokio::select! {

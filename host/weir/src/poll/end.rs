@@ -32,6 +32,29 @@ pub(super) struct Concluded {
 }
 
 impl Concluded {
+    /// What waits until then, whichever walk of the unit it is that stays where it is.
+    pub(super) fn resting(
+        state: UnitState,
+        outcome: Outcome,
+        until: Timestamp,
+        now: Timestamp,
+        why: String,
+    ) -> Concluded {
+        Concluded {
+            state,
+            outcome,
+            fault: None,
+            message: Some(why.clone()),
+            due: Some(until),
+            more: false,
+            interval: until.saturating_sub(now).max(0).unsigned_abs(),
+            unkept: None,
+            why,
+            keep_validators_of: None,
+            side: false,
+        }
+    }
+
     /// The next poll does not begin in the stream's quiet hours.
     pub(super) fn around(mut self, quiet: &Quiet) -> Concluded {
         if let Some((end, said)) = self.due.and_then(|due| quiet.end(due)) {
@@ -236,17 +259,5 @@ pub(super) fn paused(
         until,
         why: why.clone(),
     });
-    Concluded {
-        state,
-        outcome,
-        fault: None,
-        message: Some(why.clone()),
-        due: Some(until),
-        more: false,
-        interval: until.saturating_sub(now).max(0).unsigned_abs(),
-        unkept: None,
-        why,
-        keep_validators_of: None,
-        side: false,
-    }
+    Concluded::resting(state, outcome, until, now, why)
 }

@@ -173,16 +173,7 @@ fn rest(
         why: why.clone(),
     });
     Concluded {
-        state,
-        outcome,
-        fault: None,
-        message: Some(why.clone()),
-        due: Some(until),
-        more: false,
-        interval: until.saturating_sub(now).max(0).unsigned_abs(),
-        unkept: None,
-        why,
-        keep_validators_of: None,
         side: true,
+        ..Concluded::resting(state, outcome, until, now, why)
     }
 }
