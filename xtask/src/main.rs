@@ -4,8 +4,11 @@ mod bench;
 mod build;
 mod cargo;
 mod component;
+mod conformance;
+mod connectors;
 mod crash;
 mod demo;
+mod docs;
 mod product;
 mod reference;
 mod simulation;
@@ -38,6 +41,10 @@ enum Command {
     Reference(reference::Args),
     /// Check formatting and lints, and run all tests
     Test(test::Args),
+    /// Feed recorded answers of real vendors to the connectors, and print what each made of them
+    Conformance(conformance::Args),
+    /// Write the connectors' pages in docs/connectors
+    Docs(docs::Args),
     /// Run seed after seed of the simulation, until a promise is broken or the time is over
     Soak(simulation::SoakArgs),
     /// Break rules on purpose, and see whether the simulation finds each
@@ -55,6 +62,8 @@ fn main() -> ExitCode {
         Command::Crash(args) => crash::run(&args),
         Command::Reference(args) => reference::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Conformance(args) => conformance::run(&args),
+        Command::Docs(args) => docs::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Soak(args) => simulation::soak(&args),
         Command::Planted(args) => simulation::planted(&args),

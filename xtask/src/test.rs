@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 
-use crate::{build, cargo};
+use crate::{build, cargo, docs};
 
 /// Where the property tests begin to look.
 const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
@@ -36,6 +36,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             );
         }
         Ok(())
+    })?;
+    step("pages of the connectors", || {
+        docs::run(&docs::Args { check: true })
     })?;
     if !args.tests_only {
         step("lints", || {
