@@ -76,6 +76,10 @@ pub struct Stream {
     pub priority: config::Priority,
     /// Hours in which no poll begins.
     pub quiet: config::Quiet,
+    /// It is polled once for each record of this stream.
+    pub parent: Option<String>,
+    /// Other streams are polled once for each of its records.
+    pub has_children: bool,
 }
 
 /// Why a connection can't be polled. The text says what to do.
@@ -152,15 +156,13 @@ impl Connection {
             let Some(wanted) = settings.stream(&declared.name) else {
                 continue;
             };
-            if declared.parent.is_some() {
-                return Err(wrong(format!(
-                    "stream {} is polled once per record of another stream, which this version of weir does not \
-                     do: leave it out with `streams.{} = {{ enabled = false }}`",
-                    declared.name, declared.name
-                )));
-            }
-            let stream = Stream::ready(declared, wanted, &descriptor.pacing)
+            check_line(declared, &descriptor, settings).map_err(wrong)?;
+            let mut stream = Stream::ready(declared, wanted, &descriptor.pacing)
                 .map_err(|detail| wrong(format!("streams.{}: {detail}", declared.name)))?;
+            stream.has_children = descriptor.streams.iter().any(|other| {
+                other.parent.as_ref() == Some(&declared.name)
+                    && settings.stream(&other.name).is_some()
+            });
             streams.insert(declared.name.clone(), Arc::new(stream));
         }
         if let Some(named) = &settings.streams {
@@ -340,8 +342,37 @@ impl Stream {
             reserve: wanted.reserve,
             priority: wanted.priority,
             quiet: wanted.quiet.clone(),
+            parent: declared.parent.clone(),
+            has_children: false,
         })
     }
+}
+
+/// A stream below another one needs that one to be polled too, and so on up to one that stands by itself.
+fn check_line(
+    declared: &contract::Stream,
+    descriptor: &Descriptor,
+    settings: &config::Connection,
+) -> Result<(), String> {
+    let mut at = declared;
+    for _ in 0..=descriptor.streams.len() {
+        let (name, Some(parent)) = (&at.name, &at.parent) else {
+            return Ok(());
+        };
+        let of_that_name = |stream: &&contract::Stream| stream.name == *parent;
+        let above = descriptor.streams.iter().find(of_that_name);
+        let Some(above) = above.filter(|_| settings.stream(parent).is_some()) else {
+            return Err(format!(
+                "stream {name} is polled once for each record of {parent}, which is not polled: add `streams.{parent} = \
+                 {{}}`, or leave {name} out with `streams.{name} = {{ enabled = false }}`"
+            ));
+        };
+        at = above;
+    }
+    Err(format!(
+        "stream {} is below itself: this is a fault of the connector",
+        declared.name
+    ))
 }
 
 /// Fits the configuration's `auth` to what an origin declares.

@@ -17,6 +17,7 @@ use weir_rules::unit::UnitState;
 use weir_runtime::{Limits, Runtime, RuntimeConfig, RuntimeError};
 
 use crate::catalogue::{Catalogue, CatalogueError};
+use crate::children::Children;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config};
 use crate::connection::{Connection, ConnectionError};
@@ -60,6 +61,8 @@ pub struct Host {
     pub sign_in: SignIn,
     /// The due queue.
     pub scheduler: Scheduler,
+    /// Units that are polled for a record of another unit.
+    pub children: Children,
     /// How the sinks are doing.
     pub sinks: Board,
     /// What was counted since the start.
@@ -140,6 +143,21 @@ impl Connections {
         all.iter()
             .map(|(name, slot)| (name.clone(), slot.state.clone()))
             .collect()
+    }
+
+    /// Adds units to a connection; its number.
+    pub(crate) fn grow(&self, name: &str, units: &[UnitRow]) -> u32 {
+        let mut number = 0;
+        self.all.rcu(|all| {
+            let mut all = BTreeMap::clone(all);
+            if let Some(slot) = all.get_mut(name) {
+                let new = units.iter().map(|unit| unit.id);
+                slot.units = slot.units.iter().copied().chain(new).collect();
+                number = slot.number;
+            }
+            all
+        });
+        number
     }
 
     /// Puts a connection in place of what it was. Returns its number, and the units that it had before.
@@ -249,6 +267,7 @@ impl Host {
             ledger,
             keyring: Arc::new(keyring),
             sign_in: SignIn::default(),
+            children: Children::default(),
             sinks: Board::default(),
             meters: Meters::default(),
             remarks: Remarks::default(),
@@ -318,7 +337,10 @@ impl Host {
         if let Ok(connection) = &state {
             self.sign_in.recall(&*self.store, connection)?;
         }
-        let units = self.ensure_units(keys).await?;
+        let mut units = self.ensure_units(keys).await?;
+        if let Ok(connection) = &state {
+            self.descend(connection, &mut units).await?;
+        }
         let (number, before) = self.connections.set(name, state.clone(), &units);
         self.remove_all_but(&units, &before);
         self.place(name, number, &units, state.ok().as_deref(), scheduled);
@@ -371,7 +393,10 @@ impl Host {
             .map_err(|error| wrong(error.to_string()))?
     }
 
-    async fn ensure_units(&self, keys: Vec<UnitKey>) -> Result<Vec<UnitRow>, StoreError> {
+    pub(crate) async fn ensure_units(
+        &self,
+        keys: Vec<UnitKey>,
+    ) -> Result<Vec<UnitRow>, StoreError> {
         // All are handed over before the first is waited for: new ones share an fsync.
         let waiting: Vec<_> = keys.iter().map(|key| self.store.ensure_unit(key)).collect();
         let mut units = Vec::with_capacity(waiting.len());
@@ -382,7 +407,7 @@ impl Host {
     }
 
     /// Gives the connection's units their places in the due queue.
-    fn place(
+    pub(crate) fn place(
         &self,
         name: &str,
         number: u32,
@@ -518,7 +543,11 @@ fn unit_keys(connection: &Connection) -> Result<Vec<UnitKey>, ConnectionError> {
         detail,
     };
     let mut keys = Vec::new();
-    for stream in connection.streams.keys() {
+    for (stream, ready) in &connection.streams {
+        if ready.parent.is_some() {
+            // Its units follow from what is known of the stream above.
+            continue;
+        }
         let partitions = connection
             .connector
             .partitions(stream, &connection.config)

@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | [`config`] | `weir.toml` |
 //! | [`catalogue`] | the connectors' directory: load, check, hot reload |
+//! | [`children`] | streams below streams: a unit for each record of the stream above |
 //! | [`connection`] | configuration and connector put together, ready to poll |
 //! | [`schedule`] | the due queue: when which unit is polled, by one at a time |
 //! | [`poll`] | one poll of one unit, from lease to commit |
@@ -24,6 +25,7 @@
 //! The rules themselves are in `weir-rules`, the wasm runtime in `weir-runtime`.
 
 pub mod catalogue;
+pub mod children;
 pub mod cli;
 pub mod clock;
 pub mod config;

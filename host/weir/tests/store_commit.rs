@@ -637,3 +637,51 @@ fn the_log_of_polls_is_bounded_by_time_and_number_and_folds_what_went_well() {
         assert_eq!(seen, 3);
     });
 }
+
+#[test]
+fn the_text_of_records_is_kept_where_that_is_asked_for() {
+    each_engine(|engine| {
+        let store = engine.open();
+        sinks(&*store, &["out"]);
+        let (rooms, others) = (unit(&*store, "rooms"), unit(&*store, "others"));
+        let ids = |store: &dyn Store, unit| {
+            let mut ids = Vec::new();
+            store
+                .for_each_kept(unit, &mut |id| ids.push(id.to_owned()))
+                .unwrap();
+            ids
+        };
+        let sight = |unit, keep, records| {
+            let mut commit = page(unit, 1, "", records);
+            commit.dedup.keep = keep;
+            let seen = wait(store.commit(commit)).unwrap();
+            (seen.born, seen.gone)
+        };
+        let none = Vec::<String>::new;
+        assert_eq!(
+            sight(rooms, false, vec![record("a", "A")]),
+            (none(), none())
+        );
+        assert_eq!(store.kept_record(rooms, "a").unwrap(), None);
+        assert_eq!(
+            sight(rooms, true, vec![record("a", "A"), record("b", "B")]),
+            (vec!["a".to_owned(), "b".to_owned()], none()),
+            "also what is known already"
+        );
+        let text = |id| store.kept_record(rooms, id).unwrap();
+        let first = text("a").unwrap();
+        assert_eq!(sight(rooms, true, vec![record("a", "C")]), (none(), none()));
+        assert_ne!(text("a").unwrap(), first, "as it was last");
+        assert_eq!(
+            sight(rooms, true, vec![deleted("a"), deleted("z")]),
+            (none(), vec!["a".to_owned()])
+        );
+        assert_eq!(text("a"), None);
+        assert_eq!(
+            sight(others, true, vec![record("a", "D")]),
+            (vec!["a".to_owned()], none())
+        );
+        assert_eq!(ids(&*store, rooms), ["b"]);
+        assert_eq!(ids(&*store, others), ["a"]);
+    });
+}

@@ -386,10 +386,21 @@ impl<'a> Poll<'a> {
         } else {
             state.walk(&stream.settings, job.reason, started)
         };
+        let (partition, parent) = match &stream.parent {
+            None => (row.key.partition.clone(), None),
+            Some(above) => match host.parent_of(row.id) {
+                Ok(Some((id, text))) => (Some(id), Some(text)),
+                Ok(None) => {
+                    let why = format!("its record of {above} is gone");
+                    return Err(Box::new(skipped(row, &why)));
+                }
+                Err(error) => return Err(Box::new(store_failed(host, Some(&row.key), &error))),
+            },
+        };
         let task = Task {
             stream: row.key.stream.clone(),
-            partition: row.key.partition.clone(),
-            parent: None,
+            partition,
+            parent,
             config: connection.config.to_string(),
             cursor: walk.cursor.clone(),
             window: walk.window.into(),
@@ -508,9 +519,15 @@ impl<'a> Poll<'a> {
     /// Waits until every page that was handed over is durable.
     async fn land(&mut self) -> Result<(), StoreError> {
         while let Some((_, durable)) = self.in_flight.pop_front() {
-            durable.await.unwrap_or(Err(StoreError::Closed))?;
+            self.landed(durable).await?;
         }
         Ok(())
+    }
+
+    /// Waits until a page is durable; its records may be what other units are polled for.
+    async fn landed(&self, durable: Durable<Seen>) -> Result<(), StoreError> {
+        let seen = durable.await.unwrap_or(Err(StoreError::Closed))?;
+        self.host.adopt(&self.connection, &self.row, &seen).await
     }
 
     /// Takes the walk's current step.
@@ -758,7 +775,7 @@ impl<'a> Poll<'a> {
             || self.in_flight.iter().map(|(bytes, _)| bytes).sum::<usize>() > BYTES_IN_FLIGHT
         {
             if let Some((_, durable)) = self.in_flight.pop_front() {
-                durable.await.unwrap_or(Err(StoreError::Closed))?;
+                self.landed(durable).await?;
             }
         }
         Ok(())
@@ -779,6 +796,7 @@ impl<'a> Poll<'a> {
             dedup: Dedup {
                 walk_began: self.walk.started,
                 most: self.stream.dedup.max,
+                keep: self.stream.has_children,
             },
             conclude,
         })

@@ -114,6 +114,11 @@ impl Scheduler {
         self.on_demand.store(true, Ordering::Relaxed);
     }
 
+    /// Are units polled when they fall due?
+    pub fn is_by_schedule(&self) -> bool {
+        !self.on_demand.load(Ordering::Relaxed)
+    }
+
     /// The store has failed. What polls bring meanwhile is thrown away, so they rest for as long as it has failed
     /// already, within [`STORE_PAUSE`].
     pub(crate) fn store_fails(&self, error: &StoreError, now: Duration) -> StoreFails {
@@ -254,7 +259,7 @@ fn start_turns(host: &Arc<Host>, slots: &Arc<Semaphore>) {
         tokio::spawn(async move {
             let (unit, ticket) = (turn.unit, turn.ticket);
             let report = run_turn(&host, turn).await;
-            let by_schedule = !host.scheduler.on_demand.load(Ordering::Relaxed);
+            let by_schedule = host.scheduler.is_by_schedule();
             let place = |due: Option<Timestamp>| {
                 let due = due.filter(|_| by_schedule);
                 due.map(|due| on_monotonic(&host, due))

@@ -136,6 +136,10 @@ pub trait Store: Send + Sync + 'static {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<RecordRow>, StoreError>;
+    /// The text of a record, where it is kept ([`Dedup::keep`]).
+    fn kept_record(&self, unit: UnitId, id: &str) -> Result<Option<String>, StoreError>;
+    /// The ids of the records of a unit whose text is kept, in order. `each` must not call the store.
+    fn for_each_kept(&self, unit: UnitId, each: &mut dyn FnMut(&str)) -> Result<(), StoreError>;
     /// How many records are known, per unit.
     fn record_count(&self, unit: UnitId) -> Result<u64, StoreError>;
 

@@ -111,6 +111,10 @@ pub struct Seen {
     pub lags: Vec<i64>,
     /// Records that had changed within this walk already: the id, and the hash in hex of the version before.
     pub doubles: Vec<(String, String)>,
+    /// Records whose text is kept from now on, where it is kept at all ([`Dedup::keep`]).
+    pub born: Vec<String>,
+    /// Records whose text was kept, and that are deleted at the vendor now.
+    pub gone: Vec<String>,
 }
 
 /// What dedup goes by, besides what it remembers.
@@ -120,6 +124,8 @@ pub struct Dedup {
     pub walk_began: Timestamp,
     /// The most records that may be remembered of the unit.
     pub most: Option<u64>,
+    /// Keep the text of the records: other streams are polled once for each of them.
+    pub keep: bool,
 }
 
 impl Default for Dedup {
@@ -127,6 +133,7 @@ impl Default for Dedup {
         Dedup {
             walk_began: Timestamp::MAX,
             most: None,
+            keep: false,
         }
     }
 }

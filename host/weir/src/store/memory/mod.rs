@@ -324,6 +324,14 @@ impl Store for MemoryStore {
         self.read(|tables| tables.records(unit, after, limit))
     }
 
+    fn kept_record(&self, unit: UnitId, id: &str) -> Result<Option<String>, StoreError> {
+        self.read(|tables| tables.kept_record(unit, id))
+    }
+
+    fn for_each_kept(&self, unit: UnitId, each: &mut dyn FnMut(&str)) -> Result<(), StoreError> {
+        self.read(|tables| tables.for_each_kept(unit, each))
+    }
+
     fn record_count(&self, unit: UnitId) -> Result<u64, StoreError> {
         self.read(|tables| tables.record_count(unit))
     }

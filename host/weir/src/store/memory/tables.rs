@@ -51,6 +51,8 @@ struct Unit {
     /// The highest revision that was forgotten.
     floor: u32,
     records: BTreeMap<String, Remembered>,
+    /// The text of records that other streams are polled for.
+    kept: BTreeMap<String, String>,
     validators: HashMap<[u8; 32], Validator>,
 }
 
@@ -127,6 +129,18 @@ impl Unit {
                 None => {
                     self.records.insert(id.to_owned(), row);
                 }
+            }
+        }
+    }
+
+    /// Keeps the text of a page's records.
+    fn keep(&mut self, records: &[PreparedRecord]) {
+        for record in records {
+            if record.deleted {
+                self.kept.remove(&record.id);
+            } else {
+                let text = record.data.as_str().to_owned();
+                self.kept.insert(record.id.clone(), text);
             }
         }
     }
@@ -219,6 +233,7 @@ impl Tables {
             known: 0,
             floor: 0,
             records: BTreeMap::new(),
+            kept: BTreeMap::new(),
             validators: HashMap::new(),
         };
         let id = UnitId(self.units.len() as u64 + 1);
@@ -247,8 +262,20 @@ impl Tables {
             rows,
             known,
         } = unit.sift(&commit, &mut seen);
+        if commit.dedup.keep {
+            for record in &commit.records {
+                match (record.deleted, unit.kept.contains_key(&record.id)) {
+                    (false, false) => seen.born.push(record.id.clone()),
+                    (true, true) => seen.gone.push(record.id.clone()),
+                    _ => {}
+                }
+            }
+        }
         let conclusion = caught(|| conclude(&seen))?;
         unit.remember(rows, known);
+        if commit.dedup.keep {
+            unit.keep(&commit.records);
+        }
         for (key, validator) in commit.validators.drain(..) {
             // A validator belongs to its own unit, which is nearly always this one.
             let unit = self.unit_mut(key.unit)?;
@@ -409,6 +436,16 @@ impl Tables {
             .take(limit)
             .map(|(id, record)| record.row(id.clone()))
             .collect()
+    }
+
+    pub(super) fn kept_record(&self, unit: UnitId, id: &str) -> Option<String> {
+        self.unit(unit)?.kept.get(id).cloned()
+    }
+
+    pub(super) fn for_each_kept(&self, unit: UnitId, each: &mut dyn FnMut(&str)) {
+        if let Some(unit) = self.unit(unit) {
+            unit.kept.keys().for_each(|id| each(id));
+        }
     }
 
     pub(super) fn record_count(&self, unit: UnitId) -> u64 {

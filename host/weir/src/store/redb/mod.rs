@@ -328,6 +328,14 @@ impl Store for RedbStore {
         self.shared.records(unit, after, limit)
     }
 
+    fn kept_record(&self, unit: UnitId, id: &str) -> Result<Option<String>, StoreError> {
+        self.shared.kept_record(unit, id)
+    }
+
+    fn for_each_kept(&self, unit: UnitId, each: &mut dyn FnMut(&str)) -> Result<(), StoreError> {
+        self.shared.for_each_kept(unit, each)
+    }
+
     fn record_count(&self, unit: UnitId) -> Result<u64, StoreError> {
         self.shared.record_count(unit)
     }

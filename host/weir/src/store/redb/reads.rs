@@ -417,6 +417,33 @@ impl Shared {
         })
     }
 
+    pub(super) fn kept_record(&self, unit: UnitId, id: &str) -> Result<Option<String>, StoreError> {
+        self.read(|tx| {
+            let mut key = Vec::new();
+            record::key_into(&mut key, unit.0, id);
+            let kept = tx.open_table(tables::KEPT)?;
+            let text = kept.get(key.as_slice())?;
+            text.map(|text| text_of(text.value())).transpose()
+        })
+    }
+
+    pub(super) fn for_each_kept(
+        &self,
+        unit: UnitId,
+        each: &mut dyn FnMut(&str),
+    ) -> Result<(), StoreError> {
+        self.read(|tx| {
+            let kept = tx.open_table(tables::KEPT)?;
+            let bounds = tables::of_unit(unit);
+            for row in kept.range::<&[u8]>(tables::slices(&bounds))? {
+                let (key, _) = row?;
+                let id = key.value().get(8..).unwrap_or_default();
+                each(&text_of(id)?);
+            }
+            Ok(())
+        })
+    }
+
     pub(super) fn note(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
         self.read(|tx| {
             Ok(tx
@@ -425,6 +452,10 @@ impl Shared {
                 .map(|value| value.value().to_vec()))
         })
     }
+}
+
+fn text_of(bytes: &[u8]) -> Outcome<String> {
+    String::from_utf8(bytes.to_vec()).map_err(|_| Trouble::Row("a kept record is no text".into()))
 }
 
 fn review_entry(row: &[u8]) -> Outcome<ReviewEntry> {

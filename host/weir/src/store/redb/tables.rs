@@ -45,6 +45,8 @@ pub(super) const CREDENTIALS: TableDefinition<'_, &str, Bytes> =
     TableDefinition::new("credentials");
 /// Unit, kind, number -> head, entry in JSON: what waits for a person.
 pub(super) const REVIEW: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("review");
+/// Unit, record id -> the record's text: where other streams are polled for each record.
+pub(super) const KEPT: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("kept_records");
 /// Small named values.
 pub(super) const NOTES: TableDefinition<'_, &str, Bytes> = TableDefinition::new("notes");
 
@@ -54,7 +56,7 @@ const COUNTERS_KEY: &str = "counters";
 /// One step forward. It must leave the file readable by the code of its own schema number.
 type Migration = fn(&WriteTransaction) -> Outcome<()>;
 
-const MIGRATIONS: &[Migration] = &[create_tables, add_credentials, add_review];
+const MIGRATIONS: &[Migration] = &[create_tables, add_credentials, add_review, add_kept];
 
 /// The schema that this program writes.
 pub(super) fn newest_schema() -> u64 {
@@ -92,6 +94,11 @@ fn add_credentials(tx: &WriteTransaction) -> Outcome<()> {
 
 fn add_review(tx: &WriteTransaction) -> Outcome<()> {
     tx.open_table(REVIEW)?;
+    Ok(())
+}
+
+fn add_kept(tx: &WriteTransaction) -> Outcome<()> {
+    tx.open_table(KEPT)?;
     Ok(())
 }
 

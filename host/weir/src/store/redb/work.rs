@@ -3,6 +3,7 @@
 //! An operation either changes all that it is about, or answers an error before it has changed anything; any
 //! other failure ends the whole transaction.
 
+mod kept;
 mod letters;
 mod outbox;
 mod polls;
@@ -138,6 +139,9 @@ impl<'tx> Work<'tx> {
         }
         let news = self.sift(&commit, &mut head, &mut seen)?;
         self.put_in_outbox(&commit, &news)?;
+        if commit.dedup.keep {
+            self.keep(&commit, &mut seen)?;
+        }
         for (key, validator) in &commit.validators {
             self.set_validator(key, validator.as_ref())?;
         }

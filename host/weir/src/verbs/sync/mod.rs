@@ -8,7 +8,7 @@ mod delivered;
 mod drive;
 mod show;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -95,15 +95,20 @@ pub(super) async fn answer(
     let mut drives = JoinSet::new();
     let mut open: BTreeMap<UnitId, ()> = BTreeMap::new();
     let named = chosen.len() <= NAMED;
-    let all = chosen.len();
-    for row in chosen {
-        open.insert(row.id, ());
-        let (host, progress) = (host.clone(), caller.progress.clone());
-        drives.spawn(async move {
-            let id = row.id;
-            (id, drive(&host, row, full, patience, progress).await)
-        });
-    }
+    let mut known = BTreeSet::new();
+    let mut begin = |drives: &mut JoinSet<_>, open: &mut BTreeMap<UnitId, ()>, rows| {
+        for row in rows {
+            let UnitRow { id, .. } = row;
+            if !known.insert(id) {
+                continue;
+            }
+            open.insert(id, ());
+            let (host, progress) = (host.clone(), caller.progress.clone());
+            drives.spawn(async move { (id, drive(&host, row, full, patience, progress).await) });
+        }
+        known.len()
+    };
+    let mut all = begin(&mut drives, &mut open, chosen);
     let mut units = Vec::with_capacity(all);
     let mut total = Tally::default();
     loop {
@@ -120,7 +125,15 @@ pub(super) async fn answer(
                 Some(Err(error)) => {
                     tracing::error!(%error, "a sync broke down; this is a fault of weir");
                 }
-                None => break,
+                // What was read may have brought units of streams that hang below.
+                None if host.stop.stopped() => break,
+                None => {
+                    let (chosen, _) = choose(host, &selection)?;
+                    let more = begin(&mut drives, &mut open, chosen);
+                    if std::mem::replace(&mut all, more) == more {
+                        break;
+                    }
+                }
             },
             () = host.clock.sleep(TICK) => {
                 let so_far = total.plus(&under_way(host, &open)?);
