@@ -1,5 +1,12 @@
 //! Streams below streams: a unit for each record of the stream above.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "what fails here fails a test"
+)]
+
 mod support;
 
 use std::sync::Arc;
