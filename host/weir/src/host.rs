@@ -34,6 +34,7 @@ use crate::stop::Stop;
 use crate::store::{
     Conclusion, RedbStore, Store, StoreError, StoreOptions, UnitId, UnitKey, UnitRow,
 };
+use crate::trust::{Trust, TrustError};
 
 /// Everything that a poll, a verb or a loop needs.
 pub struct Host {
@@ -61,6 +62,8 @@ pub struct Host {
     pub sign_in: SignIn,
     /// The due queue.
     pub scheduler: Scheduler,
+    /// Which connector files are trusted.
+    pub trust: Trust,
     /// Units that are polled for a record of another unit.
     pub children: Children,
     /// How the sinks are doing.
@@ -220,7 +223,8 @@ impl Host {
         })?;
         let catalogue = Catalogue::open(&config.host.connectors, runtime.clone())?;
         let key = KeySource::File(config.host.key_file());
-        Host::with(
+        let lock = Trust::file_in(&data);
+        let host = Host::with(
             config,
             stop,
             Parts {
@@ -232,7 +236,9 @@ impl Host {
                 catalogue: Arc::new(catalogue),
                 key,
             },
-        )
+        )?;
+        host.trust.keep_in(lock);
+        Ok(host)
     }
 
     /// A host out of the given parts.
@@ -267,6 +273,7 @@ impl Host {
             ledger,
             keyring: Arc::new(keyring),
             sign_in: SignIn::default(),
+            trust: Trust::default(),
             children: Children::default(),
             sinks: Board::default(),
             meters: Meters::default(),
@@ -323,7 +330,13 @@ impl Host {
         let Some(settings) = self.config.connections.get(name) else {
             return Ok(());
         };
-        let (state, keys) = match self.make_ready(name, settings, &self.config.source).await {
+        let ready = self.make_ready(name, settings, &self.config.source).await;
+        let admitted = ready.and_then(|(connection, keys)| {
+            let trusted = self.trust.admit(&connection);
+            trusted.map_err(|error| untrusted(name, &error))?;
+            Ok((connection, keys))
+        });
+        let (state, keys) = match admitted {
             Ok((connection, keys)) => (Ok(Arc::new(connection)), keys),
             Err(error) => {
                 tracing::error!(
@@ -356,8 +369,21 @@ impl Host {
         }
     }
 
-    /// Puts a connection together, and names its units. Changes nothing.
+    /// Puts a connection together, if its connector is trusted, and names its units. Changes nothing.
     pub(crate) async fn make_ready(
+        self: &Arc<Self>,
+        name: &str,
+        settings: &config::Connection,
+        source: &config::Source,
+    ) -> Result<(Connection, Vec<UnitKey>), ConnectionError> {
+        let made = self.put_together(name, settings, source).await?;
+        let trusted = self.trust.look(&made.0);
+        trusted.map_err(|error| untrusted(name, &error))?;
+        Ok(made)
+    }
+
+    /// Puts a connection together, whether or not its connector is trusted.
+    pub(crate) async fn put_together(
         self: &Arc<Self>,
         name: &str,
         settings: &config::Connection,
@@ -514,6 +540,13 @@ impl Host {
     /// Polls what is due until the host is told to stop.
     pub async fn run(self: &Arc<Self>) {
         schedule::run(self.clone()).await;
+    }
+}
+
+fn untrusted(connection: &str, error: &TrustError) -> ConnectionError {
+    ConnectionError {
+        connection: connection.to_owned(),
+        detail: error.to_string(),
     }
 }
 

@@ -11,6 +11,7 @@
 //! | [`config`] | `weir.toml` |
 //! | [`catalogue`] | the connectors' directory: load, check, hot reload |
 //! | [`children`] | streams below streams: a unit for each record of the stream above |
+//! | [`trust`] | which connector files are trusted, and with what |
 //! | [`connection`] | configuration and connector put together, ready to poll |
 //! | [`schedule`] | the due queue: when which unit is polled, by one at a time |
 //! | [`poll`] | one poll of one unit, from lease to commit |
@@ -44,5 +45,6 @@ pub mod sink;
 pub mod status;
 pub mod stop;
 pub mod store;
+pub mod trust;
 pub mod uuid;
 pub mod verbs;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use weir_runtime::{Limits, Runtime, RuntimeConfig};
 
 use super::output::{To, print};
@@ -10,12 +10,17 @@ use super::{CliError, Common, setting};
 use crate::catalogue::Catalogue;
 use crate::control::{self, Request, Unreachable};
 use crate::host::HostError;
+use crate::trust::Trust;
 use crate::verbs;
 
 /// `weir connectors`
 #[derive(Debug, Args)]
-#[command(after_help = "Example: weir connectors github\n\
-    It needs no weir.toml when --connectors names the directory, or when there is one named `connectors` here.")]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Example: weir connectors github\n\
+    `weir connectors verify` compares the files with those that are trusted.\n\
+    It needs no weir.toml when --connectors names the directory, or when there is one named `connectors` here."
+)]
 pub struct Connectors {
     /// Only this one, with its streams, its config and its limits
     #[arg(value_name = "NAME")]
@@ -23,10 +28,26 @@ pub struct Connectors {
     /// Read this directory, whatever weir.toml says
     #[arg(long, value_name = "DIR")]
     connectors: Option<PathBuf>,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+/// `weir connectors ACTION`
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Compare the files with those that are trusted; run none of them
+    #[command(after_help = "Example: weir connectors verify\n\
+        Exit code 1: a trusted file has changed or is missing.")]
+    Verify,
 }
 
 impl Connectors {
     pub(super) async fn run(self, common: &Common) -> Result<u8, CliError> {
+        if let Some(Action::Verify) = self.action {
+            let host = setting::load_host(common)?;
+            let reply = verbs::trust::verify(&host.connectors, &Trust::file_in(&host.data))?;
+            return print(common, &Request::Verify, reply, To::Stdout);
+        }
         let request = Request::Connectors {
             name: self.name.clone(),
         };

@@ -14,6 +14,7 @@
 //! | `check`, `connectors` | what needs no store, or no sound configuration |
 //! | `queries` | the verbs that only ask: `status`, `records`, `polls`, `resume`, `login` |
 //! | `decisions` | `review` and `reset`, which ask before they take something away |
+//! | `trust` | `weir trust`: a connector's new file may do more |
 //! | `simulate` | `weir simulate`: no host at all, but one in a bottle |
 //! | `ask` | asks a running host, or opens one |
 //! | `setting` | the configuration, and how to begin without one |
@@ -32,6 +33,7 @@ mod run;
 mod setting;
 mod simulate;
 mod sync;
+mod trust;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -107,6 +109,8 @@ pub enum Verb {
     Backfill(backfill::Backfill),
     /// Poll a connection again after a sign-in, and its parked units
     Resume(queries::Resume),
+    /// Let a connector's new file do more than the one before
+    Trust(trust::Trust),
     /// What waits for a person's look: list, show, retry, drop
     Review(decisions::Review),
     /// Read a unit again from its start
@@ -223,6 +227,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Verb::Simulate(simulate) => simulate.run(&common).await,
         Verb::Backfill(backfill) => backfill.run(&common).await,
         Verb::Resume(resume) => queries::run(&common, resume.into()).await,
+        Verb::Trust(trust) => queries::run(&common, trust.into()).await,
         Verb::Review(review) => review.run(&common).await,
         Verb::Reset(reset) => reset.run(&common).await,
     };

@@ -196,6 +196,7 @@ pub(super) async fn run(common: &Common, mut request: Request) -> Result<u8, Cli
                 request,
                 Request::Status { .. }
                     | Request::Resume { .. }
+                    | Request::Trust { .. }
                     | Request::Login { .. }
                     | Request::Gaps { .. }
             ) {

@@ -99,6 +99,13 @@ pub enum Request {
         /// The connection.
         connection: String,
     },
+    /// Trusts the present file of a connector.
+    Trust {
+        /// The connector.
+        connector: String,
+    },
+    /// Which connector files are the trusted ones.
+    Verify,
     /// What waits for a person's look.
     Review {
         /// Only that of these units.

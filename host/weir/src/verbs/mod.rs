@@ -18,6 +18,7 @@ mod select;
 mod status;
 mod sync;
 pub(crate) mod text;
+pub mod trust;
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ use crate::control::{Reply, Request, Said};
 use crate::host::Host;
 use crate::oauth::login::LoginError;
 use crate::store::StoreError;
+use crate::trust::Trust;
 
 pub use check::broken_config;
 pub use select::Selection;
@@ -77,6 +79,7 @@ pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Resul
         Request::Sync { .. }
         | Request::Check { .. }
         | Request::Resume { .. }
+        | Request::Trust { .. }
         | Request::Login { .. }
         | Request::ReviewRetry { .. }
         | Request::Reset { .. }
@@ -119,6 +122,11 @@ pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Resul
             wait,
         } => login::answer(host, &connection, device, wait, &caller).await,
         Request::Resume { connection } => resume::answer(host, &connection, &caller).await,
+        Request::Trust { connector } => trust::answer(host, &connector, &caller).await,
+        Request::Verify => trust::verify(
+            host.catalogue.dir(),
+            &Trust::file_in(&host.config.host.data),
+        ),
         Request::Review { unit, all } => review::listed(host, unit.as_deref(), all),
         Request::ReviewShow { id } => review::shown(host, &id),
         Request::ReviewRetry { what } => review::retried(host, &what, &caller).await,
@@ -149,6 +157,8 @@ pub fn render(request: &Request, body: serde_json::Value) -> Result<String, serd
         Request::Login { .. } => login::render(&serde_json::from_value(body)?),
         Request::Backfill { .. } => backfill::render(&serde_json::from_value(body)?),
         Request::Resume { .. } => resume::render(&serde_json::from_value(body)?),
+        Request::Trust { .. } => trust::render(&serde_json::from_value(body)?),
+        Request::Verify => trust::render_verified(&serde_json::from_value(body)?),
         Request::Review { .. } => review::render_list(&serde_json::from_value(body)?),
         Request::ReviewShow { .. } => review::render_one(&serde_json::from_value(body)?),
         Request::ReviewRetry { .. } => review::render_retried(&serde_json::from_value(body)?),
