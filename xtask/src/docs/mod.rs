@@ -5,6 +5,8 @@
 //! be made now, and `cargo xtask test` asks for that.
 
 mod page;
+#[cfg(test)]
+mod security;
 
 use std::fs;
 use std::path::Path;
