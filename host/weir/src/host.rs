@@ -297,8 +297,9 @@ impl Host {
         }
         let names: Vec<String> = self.config.connections.keys().cloned().collect();
         for name in names {
-            self.prepare_connection(&name, scheduled).await?;
+            self.prepare_one(&name, scheduled).await?;
         }
+        self.trust.write();
         self.prepared.send_replace(true);
         Ok(())
     }
@@ -327,6 +328,12 @@ impl Host {
         name: &str,
         scheduled: bool,
     ) -> Result<(), StoreError> {
+        self.prepare_one(name, scheduled).await?;
+        self.trust.write();
+        Ok(())
+    }
+
+    async fn prepare_one(self: &Arc<Self>, name: &str, scheduled: bool) -> Result<(), StoreError> {
         let Some(settings) = self.config.connections.get(name) else {
             return Ok(());
         };

@@ -35,8 +35,15 @@ pub type Reach = BTreeMap<String, BTreeSet<String>>;
 #[derive(Default)]
 pub struct Trust {
     file: OnceLock<PathBuf>,
-    /// One reads and writes at a time.
-    turn: Mutex<()>,
+    known: Mutex<Known>,
+}
+
+/// The file's content, read once.
+#[derive(Default)]
+struct Known {
+    lock: Option<Lock>,
+    /// It says more than the file.
+    unwritten: bool,
 }
 
 /// The content of the file.
@@ -130,7 +137,7 @@ impl Trust {
         self.judge(connection, false)
     }
 
-    /// May this connection be used? What is new and harmless is taken down.
+    /// May this connection be used? What is new and harmless is taken down, and stays when [`Trust::write`] has been called.
     ///
     /// # Errors
     /// [`TrustError`].
@@ -142,8 +149,9 @@ impl Trust {
         let Some(file) = self.file.get() else {
             return Ok(());
         };
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut lock = Lock::read(file)?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Known { lock, unwritten } = &mut *known;
+        let lock = Lock::once(lock, file)?;
         let (name, digest) = (connection.connector.name(), connection.connector.digest());
         let descriptor = &connection.descriptor;
         let standing = standing(
@@ -167,10 +175,7 @@ impl Trust {
                     "the connector's file is trusted from now on"
                 );
                 lock.connector.insert(name.to_owned(), entry);
-                // A host that cannot take it down is no less safe today: it asks again tomorrow.
-                if let Err(error) = lock.write(file) {
-                    tracing::warn!(file = %file.display(), %error, "what is trusted could not be written");
-                }
+                *unwritten = true;
                 Ok(())
             }
             Standing::Wants(wants) => Err(TrustError::Widened {
@@ -178,6 +183,25 @@ impl Trust {
                 version: descriptor.version.clone(),
                 wants,
             }),
+        }
+    }
+
+    /// Writes what was taken down: once for all connections of a start.
+    pub fn write(&self) {
+        let Some(file) = self.file.get() else {
+            return;
+        };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Known { lock, unwritten } = &mut *known;
+        let Some(lock) = lock.as_ref().filter(|_| *unwritten) else {
+            return;
+        };
+        match lock.write(file) {
+            Ok(()) => *unwritten = false,
+            // No less safe today; tomorrow's start takes it down anew.
+            Err(error) => {
+                tracing::warn!(file = %file.display(), %error, "what is trusted could not be written");
+            }
         }
     }
 
@@ -196,8 +220,9 @@ impl Trust {
         let Some(file) = self.file.get() else {
             return Ok(Vec::new());
         };
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut lock = Lock::read(file)?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Known { lock, unwritten } = &mut *known;
+        let lock = Lock::once(lock, file)?;
         let mut origins = Reach::new();
         for connection in connections {
             widen(&mut origins, &reach(connection));
@@ -217,10 +242,12 @@ impl Trust {
                 .collect(),
         };
         lock.connector.insert(name.to_owned(), entry);
+        *unwritten = true;
         lock.write(file).map_err(|error| TrustError::File {
             file: file.clone(),
             detail: error.to_string(),
         })?;
+        *unwritten = false;
         Ok(more)
     }
 }
@@ -239,6 +266,14 @@ impl Lock {
             Ok(text) => toml::from_str(&text).map_err(|error| failed(error.message().to_owned())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Lock::default()),
             Err(error) => Err(failed(error.to_string())),
+        }
+    }
+
+    /// What the file says, read when it is first asked for.
+    fn once<'a>(known: &'a mut Option<Lock>, file: &Path) -> Result<&'a mut Lock, TrustError> {
+        match known {
+            Some(lock) => Ok(lock),
+            None => Ok(known.insert(Lock::read(file)?)),
         }
     }
 
