@@ -1,12 +1,13 @@
 //! `cargo xtask build`: the host, and every connector as a component, with no step for a person.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
+use weir_build::place::{Placed, package};
+use weir_build::wasm_target;
 
-use crate::{cargo, component, wasm_target};
+use crate::cargo;
 
 #[derive(clap::Args, Default)]
 pub(crate) struct Args {
@@ -54,23 +55,13 @@ pub(crate) fn host() -> anyhow::Result<PathBuf> {
         .context("cargo built no binary named weir")
 }
 
-/// A connector that is ready to be dropped into a directory.
-pub(crate) struct Connector {
-    /// The component.
-    pub(crate) path: PathBuf,
-    /// Its size.
-    pub(crate) bytes: usize,
-    /// Was the file written anew?
-    pub(crate) changed: bool,
-}
-
 /// Where the connectors are put.
 pub(crate) fn directory() -> PathBuf {
     cargo::root().join("dist").join("connectors")
 }
 
 /// Builds all connectors into [`directory`], checks what they import, and leaves files alone that would not change.
-pub(crate) fn connectors() -> anyhow::Result<Vec<Connector>> {
+pub(crate) fn connectors() -> anyhow::Result<Vec<Placed>> {
     let mut command = wasm_target::cargo()?;
     command
         .current_dir(cargo::root().join("connectors"))
@@ -123,25 +114,6 @@ pub(crate) fn planted_rest(directory: &Path) -> anyhow::Result<()> {
         .flat_map(|artifact| artifact.files)
         .find(|file| file.extension().is_some_and(|ending| ending == "wasm"))
         .context("cargo built no rest.wasm")?;
-    package("rest", &module, directory).map(drop)
-}
-
-fn package(name: &str, module: &Path, directory: &Path) -> anyhow::Result<Connector> {
-    let wasm = component::encode(&fs::read(module)?)?;
-    component::check_exports(&wasm)?;
-    component::check_imports(&wasm)?;
-    fs::create_dir_all(directory)?;
-    let path = directory.join(format!("{name}.wasm"));
-    let changed = fs::read(&path).ok().as_deref() != Some(&wasm);
-    if changed {
-        // Renamed into place: a host that watches the directory never sees half a file.
-        let part = directory.join(format!(".{name}.part"));
-        fs::write(&part, &wasm)?;
-        fs::rename(&part, &path)?;
-    }
-    Ok(Connector {
-        path,
-        bytes: wasm.len(),
-        changed,
-    })
+    package("rest", &module, directory)?;
+    Ok(())
 }

@@ -3,7 +3,6 @@
 mod bench;
 mod build;
 mod cargo;
-mod component;
 mod conformance;
 mod connectors;
 mod crash;
@@ -13,7 +12,6 @@ mod product;
 mod reference;
 mod simulation;
 mod test;
-mod wasm_target;
 
 use std::process::ExitCode;
 

@@ -4,17 +4,20 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use anyhow::bail;
+use crate::BuildError;
 
 /// What guests are built for: it has no system interface at all, and neither has a connector.
-pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
+pub const TARGET: &str = "wasm32-unknown-unknown";
 
 /// Names another toolchain for the guests alone, as rustup knows it: `+name`, or `name`.
 const TOOLCHAIN_VARIABLE: &str = "WEIR_WASM_TOOLCHAIN";
 
 /// A cargo that builds guests. Uses the target if it is installed, lets rustup install it if not, and else says what to
 /// install.
-pub(crate) fn cargo() -> anyhow::Result<Command> {
+///
+/// # Errors
+/// [`BuildError::Missing`] says what to install.
+pub fn cargo() -> Result<Command, BuildError> {
     let mut cargo = Command::new("cargo");
     match std::env::var(TOOLCHAIN_VARIABLE)
         .ok()
@@ -23,10 +26,10 @@ pub(crate) fn cargo() -> anyhow::Result<Command> {
         Some(name) => {
             let plus = format!("+{}", name.trim().trim_start_matches('+'));
             if !installed(Some(&plus)) {
-                bail!(
+                return Err(BuildError::Missing(format!(
                     "{TOOLCHAIN_VARIABLE}={name}: that toolchain cannot build for {TARGET} \
                      (does `rustc {plus} --version` work?)"
-                );
+                )));
             }
             cargo.arg(plus);
         }
@@ -44,7 +47,7 @@ pub(crate) fn cargo() -> anyhow::Result<Command> {
     Ok(cargo)
 }
 
-fn ensure() -> anyhow::Result<()> {
+fn ensure() -> Result<(), BuildError> {
     if installed(None) {
         return Ok(());
     }
@@ -59,7 +62,7 @@ fn ensure() -> anyhow::Result<()> {
         }
         told = format!("`rustup target add {TARGET}` failed (see above)");
     }
-    bail!(
+    Err(BuildError::Missing(format!(
         "connectors are built for {TARGET}, which this compiler cannot do yet, and {told}.\n\
          Install it once, then run this command again:\n\
          \x20 rustup          rustup target add {TARGET}\n\
@@ -67,9 +70,8 @@ fn ensure() -> anyhow::Result<()> {
          \x20 Fedora          dnf install rust-std-static-{TARGET} lld\n\
          \x20 Arch            pacman -S rust-wasm lld\n\
          \x20 Nix             rust-bin.stable.latest.default.override {{ targets = [ \"{TARGET}\" ]; }}   (rust-overlay)\n\
-         A toolchain of another name that can do it is used with {TOOLCHAIN_VARIABLE}=+name.\n\
-         The host alone is built by `cargo build --release -p weir`."
-    )
+         A toolchain of another name that can do it is used with {TOOLCHAIN_VARIABLE}=+name."
+    )))
 }
 
 /// Does the compiler have the target's standard library? It prints the folder whether or not there is one.

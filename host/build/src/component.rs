@@ -1,9 +1,10 @@
 //! From a core module to a component, and what a component may ask for.
 
-use anyhow::{Context, bail};
 use wasmparser::component_types::ComponentEntityType;
 use wasmparser::{Encoding, Parser, Payload, Validator};
 use wit_component::ComponentEncoder;
+
+use crate::BuildError;
 
 /// The one interface whose functions a connector may import; any version of it.
 const LOG: &str = "weir:connector/log@";
@@ -12,35 +13,40 @@ const LOG: &str = "weir:connector/log@";
 const CONTRACT: &str = "weir:connector/connector@";
 
 /// Makes a component of a core module that has its component type embedded. A component stays as it is.
-pub(crate) fn encode(wasm: &[u8]) -> anyhow::Result<Vec<u8>> {
+///
+/// # Errors
+/// [`BuildError`]: not WebAssembly, or a module without the contract in it.
+pub fn encode(wasm: &[u8]) -> Result<Vec<u8>, BuildError> {
     if is_component(wasm)? {
         return Ok(wasm.to_vec());
     }
     ComponentEncoder::default()
         .module(wasm)
-        .context("the module has no readable component type: does it use weir_sdk::export!?")?
-        .validate(true)
-        .encode()
-        .context("the module cannot be made a component")
+        .and_then(|encoder| encoder.validate(true).encode())
+        .map_err(|error| BuildError::NotEncodable(format!("{error:#}")))
 }
 
 /// Fails when a component is no connector.
-pub(crate) fn check_exports(wasm: &[u8]) -> anyhow::Result<()> {
+///
+/// # Errors
+/// [`BuildError::NoConnector`], [`BuildError::NotWasm`].
+pub fn check_exports(wasm: &[u8]) -> Result<(), BuildError> {
     if !outline(wasm)?
         .exports
         .iter()
         .any(|name| name.starts_with(CONTRACT))
     {
-        bail!("exports no {CONTRACT}...: does it call weir_sdk::export!?");
+        return Err(BuildError::NoConnector);
     }
     Ok(())
 }
 
 /// Fails when a component imports a function other than the log's. Types may be imported: they do nothing.
-pub(crate) fn check_imports(wasm: &[u8]) -> anyhow::Result<()> {
-    let types = Validator::new()
-        .validate_all(wasm)
-        .context("not valid WebAssembly")?;
+///
+/// # Errors
+/// [`BuildError::Import`], [`BuildError::NotWasm`].
+pub fn check_imports(wasm: &[u8]) -> Result<(), BuildError> {
+    let types = Validator::new().validate_all(wasm).map_err(not_wasm)?;
     let types = types.as_ref();
     for name in outline(wasm)?.imports {
         if name.starts_with(LOG) {
@@ -58,20 +64,24 @@ pub(crate) fn check_imports(wasm: &[u8]) -> anyhow::Result<()> {
             _ => vec!["itself".to_owned()],
         };
         if !functions.is_empty() {
-            bail!(
-                "imports {name} ({}); a connector may only import weir:connector/log",
-                functions.join(", ")
-            );
+            return Err(BuildError::Import {
+                interface: name,
+                functions: functions.join(", "),
+            });
         }
     }
     Ok(())
 }
 
-fn is_component(wasm: &[u8]) -> anyhow::Result<bool> {
+fn not_wasm(why: impl ToString) -> BuildError {
+    BuildError::NotWasm(why.to_string())
+}
+
+fn is_component(wasm: &[u8]) -> Result<bool, BuildError> {
     match Parser::new(0).parse_all(wasm).next() {
         Some(Ok(Payload::Version { encoding, .. })) => Ok(encoding == Encoding::Component),
-        Some(Err(error)) => Err(error).context("not WebAssembly"),
-        _ => bail!("not WebAssembly: an empty file"),
+        Some(Err(error)) => Err(not_wasm(error)),
+        _ => Err(not_wasm("an empty file")),
     }
 }
 
@@ -82,26 +92,28 @@ struct Outline {
     exports: Vec<String>,
 }
 
-fn outline(wasm: &[u8]) -> anyhow::Result<Outline> {
+fn outline(wasm: &[u8]) -> Result<Outline, BuildError> {
     let mut outline = Outline::default();
     let mut depth = 0_usize;
     for payload in Parser::new(0).parse_all(wasm) {
-        match payload? {
+        match payload.map_err(not_wasm)? {
             Payload::Version { encoding, .. } => {
                 if depth == 0 && encoding != Encoding::Component {
-                    bail!("a core module, not a component");
+                    return Err(not_wasm("a core module, not a component"));
                 }
                 depth += 1;
             }
             Payload::End(_) => depth -= 1,
             Payload::ComponentImportSection(section) if depth == 1 => {
                 for import in section {
-                    outline.imports.push(import?.name.name.to_owned());
+                    let import = import.map_err(not_wasm)?;
+                    outline.imports.push(import.name.name.to_owned());
                 }
             }
             Payload::ComponentExportSection(section) if depth == 1 => {
                 for export in section {
-                    outline.exports.push(export?.name.name.to_owned());
+                    let export = export.map_err(not_wasm)?;
+                    outline.exports.push(export.name.name.to_owned());
                 }
             }
             _ => {}
@@ -114,7 +126,7 @@ fn outline(wasm: &[u8]) -> anyhow::Result<Outline> {
 mod tests {
     use super::*;
 
-    fn check(component: &str) -> anyhow::Result<()> {
+    fn check(component: &str) -> Result<(), BuildError> {
         check_imports(&wat::parse_str(component).unwrap())
     }
 
