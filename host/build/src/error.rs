@@ -43,9 +43,7 @@ pub enum BuildError {
     #[error("it exports no weir:connector/connector@...: does it call weir_sdk::export!?")]
     NoConnector,
     /// It asks for what no connector gets.
-    #[error(
-        "it imports {interface} ({functions}); a connector may only import weir:connector/log"
-    )]
+    #[error("it imports {interface} ({functions}); a connector may only import weir:connector/log")]
     Import {
         /// The interface.
         interface: String,

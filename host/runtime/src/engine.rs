@@ -47,7 +47,9 @@ fn config() -> Config {
         // Calls are synchronous; this makes each about three times as cheap.
         .concurrency_support(false)
         .wasm_memory64(false)
-        .wasm_multi_memory(false)
+        // What carries values from one part of a component to another needs both memories: components that are put
+        // together of several, as the toolchains of JavaScript and Python do.
+        .wasm_multi_memory(true)
         .wasm_relaxed_simd(false)
         .wasm_tail_call(false)
         .wasm_wide_arithmetic(false)

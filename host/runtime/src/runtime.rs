@@ -1,5 +1,6 @@
 //! The runtime: one engine, its cache and its workers, and the way from a file to a connector.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -142,7 +143,12 @@ impl Runtime {
             .compiling
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let component = Component::from_binary(&self.engine, component)
+        // A file is foreign: what it makes of the compiler must not end more than the file.
+        let compiled = catch_unwind(AssertUnwindSafe(|| {
+            Component::from_binary(&self.engine, component)
+        }));
+        let component = compiled
+            .map_err(|_| Refusal::NotCompilable("the compiler gave up on it".to_owned()))?
             .map_err(|error| Refusal::NotCompilable(tame(&format!("{error:#}"), MESSAGE)))?;
         self.cache.put(digest, &component);
         Ok(component)

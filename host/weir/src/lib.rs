@@ -21,10 +21,12 @@
 //! | [`clock`], [`random`] | time and chance |
 //! | [`simulate`] | the same host against simulated vendors, under a virtual clock |
 //! | [`status`] | the numbers, alerts and metrics that tell how a host does |
+//! | [`authoring`] | writing connectors: new, build, test, record |
 //! | [`control`], [`verbs`], [`cli`] | what a person asks, how it is answered and shown |
 //!
 //! The rules themselves are in `weir-rules`, the wasm runtime in `weir-runtime`.
 
+pub mod authoring;
 pub mod catalogue;
 pub mod children;
 pub mod cli;

@@ -16,23 +16,29 @@
 //! | `decisions` | `review` and `reset`, which ask before they take something away |
 //! | `trust` | `weir trust`: a connector's new file may do more |
 //! | `simulate` | `weir simulate`: no host at all, but one in a bottle |
+//! | `new`, `build`, `test` | for authors of connectors; no host, and no configuration |
+//! | `record` | writes down real answers for them |
 //! | `ask` | asks a running host, or opens one |
 //! | `setting` | the configuration, and how to begin without one |
 //! | `log`, `output` | stderr and stdout |
 
 mod ask;
 mod backfill;
+mod build;
 mod check;
 mod connectors;
 mod decisions;
 mod duration;
 mod log;
+mod new;
 mod output;
 mod queries;
+mod record;
 mod run;
 mod setting;
 mod simulate;
 mod sync;
+mod test;
 mod trust;
 
 use std::path::PathBuf;
@@ -40,6 +46,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::authoring::build::MakeError;
+use crate::authoring::new::NewError;
+use crate::authoring::project::ProjectError;
+use crate::authoring::walk::file::WalkError;
 use crate::config::ConfigErrors;
 use crate::control::Unreachable;
 use crate::deliveries::DeliveriesError;
@@ -115,8 +125,16 @@ pub enum Verb {
     Review(decisions::Review),
     /// Read a unit again from its start
     Reset(decisions::Reset),
+    /// Write real answers down as walks for a connector's tests
+    Record(record::Record),
     /// Run a configuration against simulated vendors, days in seconds
     Simulate(simulate::Simulate),
+    /// Begin a connector: a directory with a working example
+    New(new::New),
+    /// Make a component of a connector's sources
+    Build(build::Build),
+    /// Play a connector's recorded walks, and try it with answers that no vendor should give
+    Test(test::Test),
 }
 
 /// Why a verb failed. Its text is for a person, one problem a line.
@@ -164,6 +182,18 @@ pub enum CliError {
         "the running weir gave an answer that this one does not understand ({0}): are both of one version?"
     )]
     Foreign(#[source] serde_json::Error),
+    /// No directory for a new connector.
+    #[error(transparent)]
+    New(#[from] NewError),
+    /// A directory that holds no connector.
+    #[error(transparent)]
+    Project(#[from] ProjectError),
+    /// No component.
+    #[error(transparent)]
+    Make(#[from] MakeError),
+    /// A recorded walk.
+    #[error(transparent)]
+    Walk(#[from] WalkError),
     /// A simulation that can't be set up.
     #[error("{0}")]
     Simulation(String),
@@ -195,7 +225,8 @@ impl CliError {
         match self {
             CliError::Verb(failure) => failure.exit(),
             CliError::Unreachable(Unreachable::Failed(failed)) => failed.exit,
-            CliError::Unconfirmed(_) => 2,
+            CliError::Unconfirmed(_)
+            | CliError::New(NewError::Name { .. } | NewError::Exists(_)) => 2,
             _ => 1,
         }
     }
@@ -225,6 +256,10 @@ pub async fn main(cli: Cli) -> ExitCode {
         Verb::Gaps(gaps) => queries::run(&common, gaps.into()).await,
         Verb::Login(login) => queries::run(&common, login.into()).await,
         Verb::Simulate(simulate) => simulate.run(&common).await,
+        Verb::Record(record) => record.run(&common).await,
+        Verb::New(new) => new.run(&common),
+        Verb::Build(build) => build.run(&common).await,
+        Verb::Test(test) => test.run(&common).await,
         Verb::Backfill(backfill) => backfill.run(&common).await,
         Verb::Resume(resume) => queries::run(&common, resume.into()).await,
         Verb::Trust(trust) => queries::run(&common, trust.into()).await,

@@ -37,13 +37,34 @@ pub(super) fn print(
         To::Stdout => write(io::stdout().lock(), &text),
         To::Stderr => write(io::stderr().lock(), &text),
     };
+    ended(written, reply.exit)
+}
+
+/// Prints the answer of a verb that asks no host: `text`, or with `--json` the value.
+pub(super) fn answer(
+    common: &Common,
+    value: &impl serde::Serialize,
+    text: &str,
+    exit: u8,
+) -> Result<u8, CliError> {
+    let written = if common.json {
+        let mut line = serde_json::to_string(value).map_err(CliError::Foreign)?;
+        line.push('\n');
+        write(io::stdout().lock(), &line)
+    } else {
+        write(io::stdout().lock(), text)
+    };
+    ended(written, exit)
+}
+
+fn ended(written: io::Result<()>, exit: u8) -> Result<u8, CliError> {
     match written {
         // Whoever has read enough wants no error of it; what the answer means stands.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CliError::Io {
             what: "the answer could not be printed",
             source: error,
         }),
-        _ => Ok(reply.exit),
+        _ => Ok(exit),
     }
 }
 

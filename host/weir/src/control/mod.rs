@@ -94,6 +94,21 @@ pub enum Request {
         /// How long the person may take, in ms.
         wait: u64,
     },
+    /// Polls, keeps what is said, and stores nothing: recorded walks for a connector's tests.
+    Record {
+        /// The connection.
+        connection: String,
+        /// Only this stream.
+        stream: Option<String>,
+        /// Only this slice.
+        partition: Option<String>,
+        /// JSON pointers to what is not kept of bodies.
+        scrub: Vec<String>,
+        /// Calls of each walk, at most.
+        calls: usize,
+        /// From where the unit's next poll would begin, not from the start.
+        resume: bool,
+    },
     /// Polls a connection again that needed a sign-in, and the units of it that were parked.
     Resume {
         /// The connection.

@@ -14,6 +14,7 @@ use weir_runtime::{CallError, CallErrorKind};
 use super::prepare::{Prepared, Reading, Wrong, prepare};
 use super::run::{FaultSeen, Poll};
 use super::shown::{Excerpt, request_line};
+use crate::host::Host;
 use crate::http::CallLimits;
 use crate::http::credentials::Credential;
 use crate::http::exchange::{Answer, Ask, Endpoint, Exchange, ExchangeError};
@@ -228,7 +229,7 @@ impl Poll<'_> {
     }
 
     /// Sends, and takes in what every answer says: the vendor's clock, its limits, its latency.
-    async fn send(
+    pub(super) async fn send(
         &mut self,
         exchange: &Exchange<'_>,
         validator: Option<&Validator>,
@@ -481,6 +482,21 @@ impl Poll<'_> {
     }
 }
 
+/// The call that a request asks for, made with this credential.
+pub(super) fn exchange<'p>(
+    host: &'p Host,
+    request: &Request,
+    origin: &'p Origin,
+    credential: &'p Credential,
+) -> Result<Exchange<'p>, ExchangeError> {
+    let endpoint = Endpoint {
+        origin,
+        credential,
+        user_agent: &host.config.host.user_agent,
+    };
+    Exchange::new(endpoint, ask(request), None)
+}
+
 fn ask(request: &Request) -> Ask {
     Ask {
         method: method(request.method),
@@ -502,7 +518,7 @@ fn ask(request: &Request) -> Ask {
 }
 
 /// The answer as the connector sees it: without credentials, cookies or a byte order mark.
-fn response(answer: Answer) -> Response {
+pub(super) fn response(answer: Answer) -> Response {
     let Answer { response, url } = answer;
     let headers = response
         .headers

@@ -26,6 +26,7 @@
 //! | `shown` | what a person sees of an answer |
 //! | `write` | calls with an effect, and their keys |
 //! | `probe` | one harmless call, for `weir check` |
+//! | `record` | a poll whose exchanges are kept, for `weir record` |
 //! | `outcome` | what a fault makes of the unit |
 //! | `end` | what the end of a poll leaves |
 //! | `planted` | orders of storing that lose records, for the simulation to find |
@@ -41,6 +42,7 @@ mod outcome;
 mod planted;
 mod prepare;
 mod probe;
+mod record;
 mod reviews;
 mod run;
 mod shown;
@@ -56,6 +58,7 @@ use crate::store::{Ticket, UnitId, UnitKey};
 
 pub use ledger::Ledger;
 pub use probe::{Probed, probe};
+pub use record::{Recorded, record};
 pub use run::poll;
 
 /// The longest wait that a poll sits out itself, in ms; a longer one is stored. Pacing between the pages of a long

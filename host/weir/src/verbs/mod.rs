@@ -10,6 +10,7 @@ pub mod connectors;
 mod gaps;
 mod login;
 pub(crate) mod polls;
+pub(crate) mod record;
 mod records;
 mod reset;
 mod resume;
@@ -79,6 +80,7 @@ pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Resul
         Request::Sync { .. }
         | Request::Check { .. }
         | Request::Resume { .. }
+        | Request::Record { .. }
         | Request::Trust { .. }
         | Request::Login { .. }
         | Request::ReviewRetry { .. }
@@ -121,6 +123,24 @@ pub async fn answer(host: &Arc<Host>, request: Request, caller: Caller) -> Resul
             device,
             wait,
         } => login::answer(host, &connection, device, wait, &caller).await,
+        Request::Record {
+            connection,
+            stream,
+            partition,
+            scrub,
+            calls,
+            resume,
+        } => {
+            let wanted = record::Wanted {
+                connection: &connection,
+                stream: stream.as_deref(),
+                partition: partition.as_deref(),
+                scrub: &scrub,
+                calls,
+                resume,
+            };
+            record::answer(host, &wanted, &caller).await
+        }
         Request::Resume { connection } => resume::answer(host, &connection, &caller).await,
         Request::Trust { connector } => trust::answer(host, &connector, &caller).await,
         Request::Verify => trust::verify(
@@ -156,6 +176,7 @@ pub fn render(request: &Request, body: serde_json::Value) -> Result<String, serd
         Request::Gaps { .. } => gaps::render(&serde_json::from_value(body)?),
         Request::Login { .. } => login::render(&serde_json::from_value(body)?),
         Request::Backfill { .. } => backfill::render(&serde_json::from_value(body)?),
+        Request::Record { .. } => record::render(&serde_json::from_value(body)?),
         Request::Resume { .. } => resume::render(&serde_json::from_value(body)?),
         Request::Trust { .. } => trust::render(&serde_json::from_value(body)?),
         Request::Verify => trust::render_verified(&serde_json::from_value(body)?),

@@ -66,7 +66,14 @@ impl Place {
 
     /// Runs a command to its end.
     pub(crate) fn weir(&self, arguments: &[&str]) -> Ran {
-        let output = self.command(arguments).output().unwrap();
+        self.weir_with(arguments, &[])
+    }
+
+    /// The same, with more in its environment.
+    pub(crate) fn weir_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Ran {
+        let mut command = self.command(arguments);
+        command.envs(environment.iter().copied());
+        let output = command.output().unwrap();
         Ran {
             exit: output.status.code().unwrap_or(-1),
             out: String::from_utf8(output.stdout).unwrap(),
