@@ -14,7 +14,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let mut files = Vec::new();
         collect(&folder, &mut files)?;
         files.sort();
-        writeln!(text, "pub(super) const {name}: &[(&str, &str)] = &[")?;
+        writeln!(
+            text,
+            "pub(in crate::authoring) const {name}: &[(&str, &str)] = &["
+        )?;
         for file in files {
             let inside = file.strip_prefix(&folder)?.to_string_lossy().into_owned();
             let from = fs::canonicalize(&file)?;

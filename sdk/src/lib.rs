@@ -120,3 +120,8 @@ macro_rules! export {
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 mod readme {}
+
+/// What the guide for authors shows compiles as it stands there.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/writing-connectors.md")]
+mod guide {}

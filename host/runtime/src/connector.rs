@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
+use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{
     Component, ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower,
 };
@@ -19,7 +20,7 @@ use crate::contract::{
 use crate::error::{CallError, CallErrorKind, Function, classify};
 use crate::guest::{self, Gate, Guest};
 use crate::limits::{Limits, MESSAGE};
-use crate::load::Refusal;
+use crate::load::{Refusal, check_functions};
 use crate::text::tame;
 
 /// The SHA-256 of a connector's file.
@@ -120,6 +121,8 @@ impl Connector {
             detail: tame(&format!("{error:#}"), MESSAGE),
         };
         let engine = component.engine().clone();
+        let exported = functions(component, version);
+        check_functions(Some(version), exported.iter().map(String::as_str))?;
         let mut linker = guest::linker(&engine, version).map_err(wrong_types)?;
         guest::link_inert_wasi(&mut linker, component).map_err(wrong_types)?;
         let pre = linker.instantiate_pre(component).map_err(wrong_types)?;
@@ -366,6 +369,21 @@ impl Connector {
             function,
             kind,
         })
+    }
+}
+
+/// The names of what a component's connector interface holds.
+fn functions(component: &Component, version: &str) -> Vec<String> {
+    let engine = component.engine();
+    let interface = format!("weir:connector/connector@{version}");
+    let about = component.component_type();
+    let export = about.get_export(engine, &interface);
+    match export.map(|export| export.ty) {
+        Some(ComponentItem::ComponentInstance(instance)) => instance
+            .exports(engine)
+            .map(|(name, _)| name.to_owned())
+            .collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -3,7 +3,8 @@
 use wasmparser::{Chunk, Encoding, Parser, Payload};
 use wasmtime::Engine;
 
-use super::Refusal;
+use super::{Refusal, check_functions};
+use crate::contract::SUPPORTED_VERSIONS;
 use crate::limits::MESSAGE;
 use crate::text::tame;
 
@@ -64,6 +65,7 @@ struct Outline {
     imports: Vec<String>,
     exports: Vec<String>,
     core_imports: Vec<String>,
+    core_exports: Vec<String>,
 }
 
 fn outline(bytes: &[u8]) -> Result<Form, Refusal> {
@@ -127,6 +129,11 @@ impl Outline {
                     self.core_imports.push(import?.module.to_owned());
                 }
             }
+            Payload::ExportSection(section) => {
+                for export in section {
+                    self.core_exports.push(export?.name.to_owned());
+                }
+            }
             Payload::CustomSection(section) => {
                 self.contract |= section.name().starts_with("component-type");
             }
@@ -159,6 +166,23 @@ impl Outline {
             return Err(Refusal::ForeignImports {
                 imports: self.core_imports,
             });
+        }
+        let prefix = "weir:connector/connector@";
+        let ours: Vec<(&str, &str)> = self
+            .core_exports
+            .iter()
+            .filter_map(|name| name.strip_prefix(prefix)?.split_once('#'))
+            .collect();
+        let version = ours.first().map(|(version, _)| *version);
+        // Another version has other functions, and another way of naming them (cm32p2) is the encoder's to know.
+        let known = version.is_none_or(|version| SUPPORTED_VERSIONS.contains(&version));
+        if known
+            && !self
+                .core_exports
+                .iter()
+                .any(|name| name.starts_with("cm32p2"))
+        {
+            check_functions(version, ours.iter().map(|(_, function)| *function))?;
         }
         Ok(Form::Module)
     }

@@ -72,8 +72,9 @@ pub enum Refusal {
     Malformed(String),
     /// A plain core module.
     #[error(
-        "this is a core module without a contract in it; export the connector with the SDK's macro, or turn the \
-         module into a component that exports {}",
+        "this is a core module without a contract in it; in Rust, depend on weir-sdk and call \
+         weir_sdk::export!(YourConnector), in another language turn it into a component that exports {} (`weir build` \
+         does); `weir new` makes an example",
         wanted()
     )]
     NoContract,
@@ -85,7 +86,7 @@ pub enum Refusal {
     OldWasi,
     /// A component for some other host.
     #[error(
-        "this is no weir connector: it does not export {}; it exports {}",
+        "this is no weir connector: it does not export {}; it exports {}. `weir new` makes one that works",
         wanted(),
         list(exports)
     )]
@@ -113,6 +114,25 @@ pub enum Refusal {
         /// The version that the file names.
         asked: String,
     },
+    /// The contract's interface without all of its functions.
+    #[error(
+        "it does not export {} of weir:connector/connector{}; weir:connector {} has {}: {}",
+        list(missing),
+        version.as_ref().map(|version| format!("@{version}")).unwrap_or_default(),
+        SUPPORTED_VERSIONS.join(", "),
+        FUNCTIONS.join(", "),
+        if missing.len() == FUNCTIONS.len() {
+            "in Rust, call weir_sdk::export!(YourConnector) once at the crate's root, then run `weir build`"
+        } else {
+            "build it against the wit/ of this version, unchanged (docs/wit.md), then run `weir build`"
+        }
+    )]
+    MissingExports {
+        /// The version that the file names, where it names one.
+        version: Option<String>,
+        /// The functions.
+        missing: Vec<String>,
+    },
     /// The right names with other types behind them.
     #[error(
         "its functions are not those of weir:connector {version}: {detail}; build it against the wit/ of this \
@@ -139,6 +159,26 @@ pub enum Refusal {
     /// What it says of itself breaks a rule.
     #[error("what it says of itself is invalid: {0}; this has to be mended in the connector")]
     InvalidDescriptor(String),
+}
+
+/// The contract's functions.
+const FUNCTIONS: [&str; 4] = ["describe", "partitions", "build-request", "read-response"];
+
+/// Refuses a file that lacks some of the contract's functions.
+pub(crate) fn check_functions<'n>(
+    version: Option<&str>,
+    exported: impl IntoIterator<Item = &'n str>,
+) -> Result<(), Refusal> {
+    let exported: Vec<&str> = exported.into_iter().collect();
+    let missing = FUNCTIONS.iter().filter(|name| !exported.contains(name));
+    let missing: Vec<String> = missing.map(ToString::to_string).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::MissingExports {
+        version: version.map(|version| tame(version, 40)),
+        missing,
+    })
 }
 
 /// The export that makes a component a connector.
@@ -178,7 +218,8 @@ fn remedy(asked: &str) -> &'static str {
     if numbers(asked) > numbers(newest) {
         "use a newer weir, or a connector built for one of these versions"
     } else {
-        "build the connector again with a current SDK"
+        "build the connector with the SDK of this version: put the .weir/ of a connector that this weir's `weir new` makes in \
+         place of its own, then run `weir build`"
     }
 }
 

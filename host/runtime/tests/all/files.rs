@@ -151,7 +151,7 @@ fn imports_that_no_connector_gets() {
 
 #[test]
 fn versions_that_this_host_does_not_run() {
-    for (asked, remedy) in [("0.9.0", "newer weir"), ("0.0.3", "current SDK")] {
+    for (asked, remedy) in [("0.9.0", "newer weir"), ("0.0.3", "`weir new`")] {
         let refused = refusal(&Guest::good().for_version(asked).build());
         assert_eq!(
             refused,
@@ -195,11 +195,27 @@ fn a_contract_with_other_types_behind_the_same_names() {
 
 #[test]
 fn an_export_is_missing() {
-    let Refusal::NotEncodable(why) = refusal(&Guest::good().without("build-request").build())
-    else {
-        panic!("a function is missing");
-    };
-    assert!(why.contains("build-request"), "{why}");
+    let module = Guest::good().without("build-request").build();
+    let component = wat::parse_str(
+        r#"(component (instance $i) (export "weir:connector/connector@0.1.0" (instance $i)))"#,
+    )
+    .unwrap();
+    for (file, names) in [(module, 1), (component, 4)] {
+        let refused = refusal(&file);
+        let Refusal::MissingExports { version, missing } = &refused else {
+            panic!("{refused}");
+        };
+        assert_eq!(version.as_deref(), Some("0.1.0"));
+        assert_eq!(missing.len(), names, "{missing:?}");
+        let text = refused.to_string();
+        for part in [
+            "build-request",
+            "weir:connector/connector@0.1.0",
+            "weir build",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -11,6 +11,10 @@ use serde::Serialize;
 pub enum Language {
     /// With the SDK.
     Rust,
+    /// As an ES module; TypeScript too.
+    Js,
+    /// As a module.
+    Python,
 }
 
 /// A connector's directory.
@@ -29,7 +33,7 @@ pub struct Project {
 pub enum ProjectError {
     /// Nothing in it says what it is.
     #[error(
-        "{} holds no connector: there is no Cargo.toml in it; \
+        "{} holds no connector: there is no Cargo.toml (Rust), package.json (JavaScript) or pyproject.toml (Python) in it; \
          `weir new NAME` makes one that works",
         .0.display()
     )]
@@ -50,7 +54,11 @@ impl Project {
     /// # Errors
     /// [`ProjectError`].
     pub fn open(dir: &Path) -> Result<Project, ProjectError> {
-        let kinds = [("Cargo.toml", Language::Rust)];
+        let kinds = [
+            ("Cargo.toml", Language::Rust),
+            ("package.json", Language::Js),
+            ("pyproject.toml", Language::Python),
+        ];
         let found = kinds.iter().find(|(file, _)| dir.join(file).is_file());
         let Some((file, language)) = found else {
             return Err(ProjectError::None(dir.to_owned()));
@@ -62,6 +70,8 @@ impl Project {
         })?;
         let name = match language {
             Language::Rust => toml_name(&text, "package"),
+            Language::Js => json_name(&text),
+            Language::Python => toml_name(&text, "project"),
         };
         Ok(Project {
             dir: dir.to_owned(),
@@ -92,6 +102,15 @@ fn toml_name(text: &str, table: &str) -> Result<String, String> {
     let name = name.and_then(toml::Value::as_str);
     name.map(str::to_owned)
         .ok_or_else(|| format!("there is no [{table}] with a name in it"))
+}
+
+fn json_name(text: &str) -> Result<String, String> {
+    let parsed: serde_json::Value =
+        serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let name = parsed.get("name").and_then(serde_json::Value::as_str);
+    // A scope is the registry's, not the connector's.
+    name.map(|name| name.rsplit('/').next().unwrap_or(name).to_owned())
+        .ok_or_else(|| "there is no name in it".to_owned())
 }
 
 #[cfg(test)]

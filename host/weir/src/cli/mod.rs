@@ -16,7 +16,7 @@
 //! | `decisions` | `review` and `reset`, which ask before they take something away |
 //! | `trust` | `weir trust`: a connector's new file may do more |
 //! | `simulate` | `weir simulate`: no host at all, but one in a bottle |
-//! | `new`, `build`, `test` | for authors of connectors; no host, and no configuration |
+//! | `new`, `build`, `test`, `dev` | for authors of connectors; no host, and no configuration |
 //! | `record` | writes down real answers for them |
 //! | `ask` | asks a running host, or opens one |
 //! | `setting` | the configuration, and how to begin without one |
@@ -28,6 +28,7 @@ mod build;
 mod check;
 mod connectors;
 mod decisions;
+mod dev;
 mod duration;
 mod log;
 mod new;
@@ -125,6 +126,8 @@ pub enum Verb {
     Review(decisions::Review),
     /// Read a unit again from its start
     Reset(decisions::Reset),
+    /// Build and test a connector at every save, and show what has changed
+    Dev(dev::Dev),
     /// Write real answers down as walks for a connector's tests
     Record(record::Record),
     /// Run a configuration against simulated vendors, days in seconds
@@ -256,6 +259,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Verb::Gaps(gaps) => queries::run(&common, gaps.into()).await,
         Verb::Login(login) => queries::run(&common, login.into()).await,
         Verb::Simulate(simulate) => simulate.run(&common).await,
+        Verb::Dev(dev) => dev.run(&common).await,
         Verb::Record(record) => record.run(&common).await,
         Verb::New(new) => new.run(&common),
         Verb::Build(build) => build.run(&common).await,

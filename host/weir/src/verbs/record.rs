@@ -177,7 +177,7 @@ fn written(connection: &Connection, recorded: Recorded, scrubber: &Scrubber) -> 
         records,
         notes,
         name: file_name(&unit.stream, unit.partition.as_deref()),
-        text: walk.text().ok(),
+        text: walk.text().ok().filter(|_| calls > 0),
         file: None,
     }
 }

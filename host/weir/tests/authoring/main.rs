@@ -15,5 +15,7 @@ mod cli_support;
 mod guest;
 
 mod connectors;
+mod dev;
 mod hand_made;
+mod record;
 mod rust;

@@ -3,8 +3,14 @@
 //! | file | job |
 //! | --- | --- |
 //! | `rust` | cargo, for wasm32-unknown-unknown |
+//! | `javascript` | esbuild, then componentize-qjs |
+//! | `python` | componentize-py |
+//! | `tool` | finds and runs what is not ours |
 
+mod javascript;
+mod python;
 mod rust;
+mod tool;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,6 +51,8 @@ pub enum MakeError {
 pub fn build(project: &Project) -> Result<Placed, BuildError> {
     match project.language {
         Language::Rust => rust::build(project),
+        Language::Js => javascript::build(project),
+        Language::Python => python::build(project),
     }
 }
 

@@ -3,6 +3,7 @@
 //! The SDK and the contract are in the binary and are written beside the connector (`.weir/`), so that it builds with
 //! exactly what this weir runs, and needs no registry that has them.
 
+mod others;
 mod rust;
 mod sdk;
 
@@ -11,6 +12,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::project::Language;
+
+/// The contract's files: where below its directory, and the text.
+pub(in crate::authoring) fn contract() -> &'static [(&'static str, &'static str)] {
+    sdk::WIT
+}
 
 /// Names that a package cannot have.
 const TAKEN: [&str; 9] = [
@@ -94,6 +100,8 @@ pub fn make(dir: &Path, name: &str, language: Language) -> Result<Made, NewError
     let names = Names::of(name);
     let (files, shown) = match language {
         Language::Rust => rust::files(&names),
+        Language::Js => others::javascript(&names),
+        Language::Python => others::python(&names),
     };
     for (inside, text) in files {
         let path = target.join(inside);
@@ -166,6 +174,7 @@ fn capital(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::authoring::walk::{WalkFile, file};
 
     #[test]
     fn names_are_checked_before_anything_is_written() {
@@ -204,17 +213,30 @@ mod tests {
     }
 
     #[test]
-    fn no_template_keeps_a_placeholder() {
+    fn no_template_keeps_a_placeholder_and_its_walks_are_laid_out() {
         let dir = tempfile::tempdir().unwrap();
-        let made = make(dir.path(), "acme-orders", Language::Rust).unwrap();
-        for (file, _) in made.files {
-            let path = made.dir.join(&file);
-            if path.is_file() {
-                let text = fs::read_to_string(path).unwrap();
-                assert!(!text.contains("{{"), "{file}");
+        for (language, code, class) in [
+            (Language::Rust, "src/lib.rs", "pub struct AcmeOrders"),
+            (Language::Js, "src/main.js", "\"acme-orders\""),
+            (Language::Python, "src/app.py", "\"acme-orders\""),
+        ] {
+            let place = dir.path().join(code.replace('/', "_"));
+            fs::create_dir(&place).unwrap();
+            let made = make(&place, "acme-orders", language).unwrap();
+            for (file, _) in &made.files {
+                let path = made.dir.join(file);
+                assert!(path.exists(), "{file}");
+                if path.is_file() {
+                    let text = fs::read_to_string(path).unwrap();
+                    assert!(!text.contains("{{"), "{file}");
+                }
+            }
+            let text = fs::read_to_string(made.dir.join(code)).unwrap();
+            assert!(text.contains(class), "{text}");
+            for (name, path) in file::all(&made.dir.join("walks")).unwrap() {
+                let walk = WalkFile::read(&path).unwrap();
+                assert!(!walk.write(&path).unwrap(), "{code}: {name}");
             }
         }
-        let code = fs::read_to_string(made.dir.join("src/lib.rs")).unwrap();
-        assert!(code.contains("pub struct AcmeOrders"), "{code}");
     }
 }

@@ -1,6 +1,8 @@
 //! The SDK and the contract, as they are written beside a connector.
 
-use embedded::{SDK, WIT};
+pub(super) use embedded::WIT;
+
+use embedded::SDK;
 
 mod embedded {
     include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
@@ -19,11 +21,14 @@ pub(super) fn files() -> Vec<(String, String)> {
         .iter()
         .map(|(path, text)| (format!("sdk/src/{path}"), (*text).to_owned()));
     files.extend(sources);
-    let contract = WIT
-        .iter()
-        .map(|(path, text)| (format!("wit/{path}"), (*text).to_owned()));
-    files.extend(contract);
+    files.extend(contract());
     files
+}
+
+/// The contract's files, from the folder that holds the SDK and the contract.
+pub(super) fn contract() -> impl Iterator<Item = (String, String)> {
+    WIT.iter()
+        .map(|(path, text)| (format!("wit/{path}"), (*text).to_owned()))
 }
 
 /// The SDK's manifest without the workspace that it stands in here.

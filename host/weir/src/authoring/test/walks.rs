@@ -147,11 +147,15 @@ struct Compared<'e> {
 }
 
 fn difference(accepted: &Exchange, now: &Exchange) -> Option<Difference> {
-    let (before, after) = (text(accepted), text(now));
+    let is_new = accepted.request.is_none() && accepted.page.is_none() && accepted.fault.is_none();
+    let before = match is_new {
+        true => String::new(),
+        false => text(accepted),
+    };
+    let after = text(now);
     if before == after {
         return None;
     }
-    let is_new = accepted.request.is_none() && accepted.page.is_none() && accepted.fault.is_none();
     let diff = TextDiff::from_lines(&before, &after);
     let lines = diff
         .unified_diff()

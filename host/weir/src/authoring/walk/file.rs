@@ -419,7 +419,10 @@ mod tests {
     {
       "response": {
         "headers": [["x-page", "1"]],
-        "json": { "notes": [{ "id": 12345678901234567890123, "price": 1.10 }], "padding": "................" }
+        "json": {
+          "notes": [{ "id": 12345678901234567890123, "price": 1.10 }],
+          "padding": "................"
+        }
       }
     },
     { "response": { "status": 503, "text": "<html>" } }

@@ -1,0 +1,53 @@
+//! Connectors in JavaScript and TypeScript: esbuild makes one file of them, componentize-qjs a component with QuickJS in it.
+
+use std::process::Command;
+
+use weir_build::BuildError;
+use weir_build::place::Placed;
+
+use super::tool;
+use crate::authoring::project::Project;
+
+const INSTALL: &str = "connectors in JavaScript are built with esbuild and componentize-qjs, which run on Node.js 20 or newer.\n\
+    Install them once, then run this command again:\n\
+    \x20 Node.js   from nodejs.org, or apt install nodejs npm, dnf install nodejs, brew install node\n\
+    \x20 the rest  npm install     (in the connector's directory: its package.json names both)\n\
+    \x20           npm install --global esbuild componentize-qjs     (for all connectors)";
+
+pub(super) fn build(project: &Project) -> Result<Placed, BuildError> {
+    let program = |name: &str| {
+        tool::find(project, name, &["node_modules/.bin"])
+            .ok_or_else(|| BuildError::Missing(format!("there is no {name} here: {INSTALL}")))
+    };
+    let (esbuild, componentize) = (program("esbuild")?, program("componentize-qjs")?);
+    let entry = tool::entry(project, &["src/main.ts", "src/main.js"])?;
+    let work = tool::work(project)?;
+    let (bundle, made) = (work.join("bundle.js"), work.join("made.wasm"));
+
+    let mut command = Command::new(esbuild);
+    command
+        .arg(entry)
+        .args([
+            "--bundle",
+            "--format=esm",
+            "--platform=neutral",
+            "--external:weir:*",
+        ])
+        .args(["--charset=utf8", "--log-level=warning"])
+        .arg(format!("--outfile={}", bundle.display()));
+    tool::run(project, command)?;
+
+    let mut command = Command::new(componentize);
+    command
+        .arg("--wit")
+        .arg(tool::wit(project, &work)?)
+        .args(["--world", "plugin"])
+        .arg("--js")
+        .arg(&bundle)
+        // Nothing from outside, and no waiting: a connector is a pure function.
+        .args(["--stub-wasi", "--sync"])
+        .arg("--output")
+        .arg(&made);
+    tool::run(project, command)?;
+    tool::place(project, &made)
+}

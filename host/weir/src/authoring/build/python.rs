@@ -1,0 +1,37 @@
+//! Connectors in Python: componentize-py makes a component with CPython in it.
+
+use std::process::Command;
+
+use weir_build::BuildError;
+use weir_build::place::Placed;
+
+use super::tool;
+use crate::authoring::project::Project;
+
+const INSTALL: &str = "connectors in Python are built with componentize-py, which runs on Python 3.10 or newer.\n\
+    Install it once, then run this command again:\n\
+    \x20 pip install componentize-py                                        (in an environment that is active)\n\
+    \x20 python3 -m venv .venv && .venv/bin/pip install componentize-py    (in the connector's directory)";
+
+pub(super) fn build(project: &Project) -> Result<Placed, BuildError> {
+    let Some(componentize) = tool::find(project, "componentize-py", &[".venv/bin"]) else {
+        return Err(BuildError::Missing(format!(
+            "there is no componentize-py here: {INSTALL}"
+        )));
+    };
+    tool::entry(project, &["src/app.py"])?;
+    let work = tool::work(project)?;
+    let made = work.join("made.wasm");
+    let mut command = Command::new(componentize);
+    command
+        .arg("--quiet")
+        .arg("--wit-path")
+        .arg(tool::wit(project, &work)?)
+        .args(["--world", "plugin", "componentize"])
+        // Nothing from outside: a connector is a pure function.
+        .args(["--stub-wasi", "--python-path", "src"])
+        .args(["--python-path", ".weir/python", "app", "--output"])
+        .arg(&made);
+    tool::run(project, command)?;
+    tool::place(project, &made)
+}
