@@ -47,6 +47,7 @@ export interface Request {
 export interface Response {
   status: number; url: string; headers: Header[]; body: string;
   header(name: string): string | undefined;
+  field(pointer: string): string | undefined;
   json(): Row;
   rows(pointer: string): Row[];
 }

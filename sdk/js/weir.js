@@ -68,7 +68,9 @@ export function fromStatus(response) {
     : status >= 500 && status < 600 ? "temporary"
     : status >= 300 && status < 500 ? "permanent"
     : "unknown";
-  const said = response.body.slice(0, 600).replace(/\s+/g, " ").slice(0, 160);
+  const told = ["/message", "/error/message", "/detail", "/title", "/error_description", "/error"];
+  const words = told.map((pointer) => response.field(pointer)).find((text) => text) ?? response.body.slice(0, 600);
+  const said = words.replace(/\s+/g, " ").trim().slice(0, 160);
   return fault(kind, `HTTP ${status}${said ? ": " + said : ""}`, { code: String(status) });
 }
 
@@ -155,35 +157,53 @@ export function record(row, id, more = {}) {
 
 /** A value of an answer, with its exact text: numbers keep all their digits. */
 export class Row {
-  constructor(json) {
-    this.json = json;
+  #json;
+  #value;
+  #text;
+
+  /** `text` finds the exact text when it is asked for, where it is not at hand. */
+  constructor(json, value, text) {
+    this.#json = json;
+    this.#value = value;
+    this.#text = text;
+  }
+
+  /** The text, as the vendor wrote it. */
+  get json() {
+    return (this.#json ??= this.#text());
   }
 
   /** Parsed. Numbers beyond 2^53 lose digits: take `id` or `at(...).json` for those. */
   get value() {
-    return JSON.parse(this.json);
+    return (this.#value ??= JSON.parse(this.json));
   }
 
   /** What lies below at a JSON pointer; undefined where there is nothing. */
   at(pointer) {
-    let text = this.json;
+    let row = this;
     for (const token of tokens(pointer)) {
-      const found = children(text).findLast((child, place) => (child.key ?? String(place)) === token);
-      if (!found) return undefined;
-      text = found.json;
+      const around = row.value;
+      const within = around !== null && typeof around === "object" && Object.hasOwn(around, token);
+      if (!within || (Array.isArray(around) && token === "length")) return undefined;
+      const outer = row;
+      row = new Row(undefined, around[token], () => child(outer.json, token));
     }
-    return new Row(text);
+    return row;
   }
 
   /** The elements, if it is an array. */
   rows() {
-    return this.json.startsWith("[") ? children(this.json).map((child) => new Row(child.json)) : undefined;
+    const { value } = this;
+    return Array.isArray(value) ? children(this.json).map(({ json }, place) => new Row(json, value[place])) : undefined;
   }
 
   /** A text, or a number's digits, at a pointer; "" where there is none: the host sets such a record aside. */
   id(pointer) {
-    const found = this.at(pointer)?.json ?? "";
-    return found.startsWith('"') ? JSON.parse(found) : /^-?\d/.test(found) ? found : "";
+    const found = this.at(pointer);
+    const value = found?.value;
+    if (typeof value === "string") return value;
+    if (typeof value !== "number") return "";
+    return Number.isSafeInteger(value) ? String(value) : found.json;
   }
 
   /** A moment at a pointer, in ms: RFC 3339, or a number of seconds. */
@@ -207,16 +227,25 @@ export function seconds(ms) {
 function answer(response) {
   const isText = response.body.tag === "text";
   const body = isText ? response.body.val.replace(/^\ufeff/, "") : "";
+  let read;
   return {
     status: response.status,
     url: response.url,
     headers: response.headers,
     body,
     header: (name) => response.headers.find((header) => header.name.toLowerCase() === name.toLowerCase())?.value.trim(),
+    /** A text or a number in an answer of any status, as text; undefined where there is none: for the vendor's codes. */
+    field(pointer) {
+      try {
+        return (read ??= whole(body, isText)).id(pointer) || undefined;
+      } catch {
+        return undefined;
+      }
+    },
     /** The body of a good answer, as JSON; anything else is thrown as the fault that it is. */
     json() {
       if (this.status < 200 || this.status > 299) throw fromStatus(this);
-      return whole(body, isText);
+      return (read ??= whole(body, isText));
     },
     /** The elements of the array at a pointer. */
     rows(pointer) {
@@ -229,16 +258,15 @@ function answer(response) {
 
 function whole(text, isText) {
   if (!isText) throw fault("incomplete", "the answer is not UTF-8 text", { code: "encoding" });
-  let deep = false;
-  scan(text, (_, __, depth) => (deep = depth > DEPTH));
-  if (deep) throw fault("incomplete", `the answer is nested deeper than ${DEPTH} levels`, { code: "json" });
+  const json = text.trim();
+  // The engine's own reader would run out of stack.
+  if (/^[[{]/.test(json)) skip(json, 0);
   try {
-    JSON.parse(text);
+    return new Row(json, JSON.parse(json));
   } catch (error) {
-    const what = text.trimStart().startsWith("<") ? "the answer is a web page, not JSON" : `the answer is not JSON: ${error.message}`;
+    const what = json.startsWith("<") ? "the answer is a web page, not JSON" : `the answer is not JSON: ${error.message}`;
     throw fault("incomplete", what, { code: "json" });
   }
-  return new Row(text.trim());
 }
 
 function position(what, text) {
@@ -265,58 +293,67 @@ function tokens(pointer) {
   return pointer.slice(1).split("/").map((token) => token.replaceAll("~1", "/").replaceAll("~0", "~"));
 }
 
-// Deeper than any vendor's answer; the engine's own reader would run out of stack.
+// Deeper than any vendor's answer.
 const DEPTH = 200;
-const STRUCTURE = /["{}[\],:]/g;
-
-// Calls `part` for every structural character outside of texts, with its depth before it; ends where `part` says so.
-function scan(text, part) {
-  let depth = 0;
-  STRUCTURE.lastIndex = 0;
-  for (let match = STRUCTURE.exec(text); match; match = STRUCTURE.exec(text)) {
-    const char = match[0];
-    if (char === '"') {
-      let end = text.indexOf('"', match.index + 1);
-      while (end > 0 && escaped(text, end)) end = text.indexOf('"', end + 1);
-      if (end < 0) return;
-      STRUCTURE.lastIndex = end + 1;
-      continue;
-    }
-    if (part(char, match.index, depth)) return;
-    if (char === "{" || char === "[") depth++;
-    if (char === "}" || char === "]") depth--;
-  }
-}
-
-function escaped(text, at) {
-  let back = at;
-  while (text[back - 1] === "\\") back--;
-  return (at - back) % 2 === 1;
-}
+const BRACKET = /["{}[\]]/g;
+const PART = /["{}[\],:]/g;
 
 // The parts of an array or an object that has been checked to be JSON.
 function children(text) {
   const found = [];
-  let from = 0;
+  let from = 1;
   let key;
-  const part = (end) => {
-    const json = text.slice(from, end).trim();
-    if (json) found.push({ key, json });
-    key = undefined;
-    from = end + 1;
-  };
-  scan(text, (char, at, depth) => {
-    if (depth === 0) from = at + 1;
-    else if (depth > 1) return false;
-    else if (char === ",") part(at);
-    else if (char === ":") {
+  PART.lastIndex = 1;
+  while (PART.test(text)) {
+    const at = PART.lastIndex - 1;
+    const char = text[at];
+    if (char === '"') {
+      PART.lastIndex = textEnd(text, at);
+    } else if (char === "{" || char === "[") {
+      PART.lastIndex = skip(text, at);
+    } else if (char === ":") {
       key = JSON.parse(text.slice(from, at));
       from = at + 1;
-    } else if (char === "}" || char === "]") {
-      part(at);
-      return true;
+    } else {
+      const json = text.slice(from, at).trim();
+      if (json) found.push({ key, json });
+      if (char !== ",") break;
+      from = at + 1;
     }
-    return false;
-  });
+  }
   return found;
+}
+
+// Of two equal keys the last one counts.
+function child(text, token) {
+  return children(text).findLast(({ key }, place) => (key ?? String(place)) === token)?.json;
+}
+
+// What follows the array or object that begins here.
+function skip(text, start) {
+  let depth = 0;
+  BRACKET.lastIndex = start;
+  while (BRACKET.test(text)) {
+    const at = BRACKET.lastIndex - 1;
+    const char = text[at];
+    if (char === '"') BRACKET.lastIndex = textEnd(text, at);
+    else if (char === "}" || char === "]") {
+      if (--depth === 0) return at + 1;
+    } else if (++depth > DEPTH) {
+      throw fault("incomplete", `the answer is nested deeper than ${DEPTH} levels`, { code: "json" });
+    }
+  }
+  return text.length;
+}
+
+// What follows the text that begins here.
+function textEnd(text, start) {
+  let end = text.indexOf('"', start + 1);
+  while (end > 0) {
+    let back = end;
+    while (text[back - 1] === "\\") back--;
+    if ((end - back) % 2 === 0) return end + 1;
+    end = text.indexOf('"', end + 1);
+  }
+  return text.length;
 }

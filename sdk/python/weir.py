@@ -27,6 +27,11 @@ _AUTH = {"none": t.AuthScheme_None_, "bearer": t.AuthScheme_Bearer, "basic": t.A
 _SCOPES = {"rate-limited": "credential", "auth-expired": "connection", "auth-revoked": "connection"}
 
 
+_MESSAGES = [
+    ("message",), ("error", "message"), ("detail",), ("title",), ("error_description",), ("error",),
+]
+
+
 class Connector(exports.Connector):
     """Override `describe_for`, `slices` (if a stream has any), `request` and `read`.
 
@@ -115,7 +120,9 @@ def from_status(response):
         kind = "permanent"
     else:
         kind = "unknown"
-    said = " ".join(response.body[:600].split())[:160]
+    told = (response.field(*path) for path in _MESSAGES)
+    words = next((text for text in told if text), response.body[:600])
+    said = " ".join(words.split())[:160]
     return fault(kind, f"HTTP {status}" + (f": {said}" if said else ""), code=status)
 
 
@@ -262,13 +269,17 @@ class Response:
         texts = _elements(self.body, pointer)
         return [Row(text, item) for text, item in zip(texts, value)]
 
-    def error_field(self, name):
-        """A field of an error in JSON; None where the answer is something else."""
+    def field(self, *path):
+        """A text or a number in an answer of any status, as text; None where there is none: for the vendor's codes."""
         try:
-            found = json.loads(_shallow(self.body)).get(name)
-        except (ValueError, AttributeError):
+            found = json.loads(_shallow(self.body))
+        except ValueError:
             return None
-        return found if isinstance(found, str) else None
+        for name in path:
+            found = found.get(name) if isinstance(found, dict) else None
+        if isinstance(found, bool) or not isinstance(found, (str, int)):
+            return None
+        return str(found)
 
 
 def rfc3339(ms):

@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, bail};
+use weir_build::tool;
 
 use crate::{build, cargo, docs};
 
@@ -65,6 +66,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     step("tests of the connectors", || {
         guests(&["test", "--workspace"])
     })?;
+    step("connectors in other languages", || {
+        other_languages();
+        Ok(())
+    })?;
     step("examples in the documentation", || {
         host(&["test", "--workspace", "--doc"])
     })?;
@@ -82,6 +87,41 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             ])
         }
     })
+}
+
+/// Says which of them the tests will build: toolchains that are not there are no failure, and no secret either.
+fn other_languages() {
+    let examples = cargo::root().join("connectors/examples");
+    let languages = [
+        (
+            "hackernews-js",
+            tool::NODE,
+            &["esbuild", "componentize-qjs"][..],
+            "npm install",
+        ),
+        (
+            "mediawiki-python",
+            tool::VENV,
+            &["componentize-py"][..],
+            "pip install componentize-py",
+        ),
+    ];
+    for (example, inside, programs, install) in languages {
+        let dir = examples.join(example);
+        let missing: Vec<&str> = programs
+            .iter()
+            .copied()
+            .filter(|program| tool::find(&dir, inside, program).is_none())
+            .collect();
+        if missing.is_empty() {
+            println!("  {example} is built and tested");
+        } else {
+            println!(
+                "  SKIPPED: {example}: there is no {} here ({install})",
+                missing.join(", no ")
+            );
+        }
+    }
 }
 
 fn step(name: &str, run: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {

@@ -17,5 +17,6 @@ mod guest;
 mod connectors;
 mod dev;
 mod hand_made;
+mod languages;
 mod record;
 mod rust;

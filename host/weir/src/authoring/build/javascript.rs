@@ -4,6 +4,7 @@ use std::process::Command;
 
 use weir_build::BuildError;
 use weir_build::place::Placed;
+use weir_build::tool::{NODE, find};
 
 use super::tool;
 use crate::authoring::project::Project;
@@ -16,7 +17,7 @@ const INSTALL: &str = "connectors in JavaScript are built with esbuild and compo
 
 pub(super) fn build(project: &Project) -> Result<Placed, BuildError> {
     let program = |name: &str| {
-        tool::find(project, name, &["node_modules/.bin"])
+        find(&project.dir, NODE, name)
             .ok_or_else(|| BuildError::Missing(format!("there is no {name} here: {INSTALL}")))
     };
     let (esbuild, componentize) = (program("esbuild")?, program("componentize-qjs")?);

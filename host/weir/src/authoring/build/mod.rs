@@ -5,7 +5,7 @@
 //! | `rust` | cargo, for wasm32-unknown-unknown |
 //! | `javascript` | esbuild, then componentize-qjs |
 //! | `python` | componentize-py |
-//! | `tool` | finds and runs what is not ours |
+//! | `tool` | runs what is not ours |
 
 mod javascript;
 mod python;

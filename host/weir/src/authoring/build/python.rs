@@ -4,6 +4,7 @@ use std::process::Command;
 
 use weir_build::BuildError;
 use weir_build::place::Placed;
+use weir_build::tool::{VENV, find};
 
 use super::tool;
 use crate::authoring::project::Project;
@@ -14,7 +15,7 @@ const INSTALL: &str = "connectors in Python are built with componentize-py, whic
     \x20 python3 -m venv .venv && .venv/bin/pip install componentize-py    (in the connector's directory)";
 
 pub(super) fn build(project: &Project) -> Result<Placed, BuildError> {
-    let Some(componentize) = tool::find(project, "componentize-py", &[".venv/bin"]) else {
+    let Some(componentize) = find(&project.dir, VENV, "componentize-py") else {
         return Err(BuildError::Missing(format!(
             "there is no componentize-py here: {INSTALL}"
         )));

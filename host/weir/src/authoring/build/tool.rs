@@ -1,6 +1,5 @@
-//! Finds and runs what is not ours.
+//! Runs what is not ours.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,18 +9,6 @@ use weir_build::{BuildError, component};
 
 use crate::authoring::new::contract;
 use crate::authoring::project::Project;
-
-/// A program: in one of these directories of the project or of those above it, else on the path.
-pub(super) fn find(project: &Project, program: &str, inside: &[&str]) -> Option<PathBuf> {
-    let dir = fs::canonicalize(&project.dir).ok()?;
-    let near = dir
-        .ancestors()
-        .flat_map(|above| inside.iter().map(move |inside| above.join(inside)));
-    let path = env::var_os("PATH").unwrap_or_default();
-    near.chain(env::split_paths(&path))
-        .map(|dir| dir.join(program))
-        .find(|program| program.is_file())
-}
 
 /// Runs it in the project's directory; what it has to say goes to stderr.
 pub(super) fn run(project: &Project, mut command: Command) -> Result<(), BuildError> {
@@ -108,30 +95,4 @@ fn write(path: &Path, text: &str) -> Result<(), BuildError> {
         fs::create_dir_all(dir).map_err(failed)?;
     }
     fs::write(path, text).map_err(failed)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::authoring::project::Language;
-
-    #[test]
-    fn a_program_is_found_in_the_project_and_above_it_before_the_path() {
-        let dir = tempfile::tempdir().unwrap();
-        let inner = dir.path().join("a/b");
-        fs::create_dir_all(&inner).unwrap();
-        let project = Project {
-            dir: inner,
-            language: Language::Js,
-            name: "b".to_owned(),
-        };
-        assert!(find(&project, "sh", &["tools"]).is_some(), "on the path");
-        assert_eq!(find(&project, "no-such-program", &["tools"]), None);
-        let own = dir.path().join("tools/sh");
-        write(&own, "").unwrap();
-        assert_eq!(
-            find(&project, "sh", &["tools"]),
-            Some(fs::canonicalize(own).unwrap())
-        );
-    }
 }
