@@ -119,11 +119,19 @@ mod tests {
 
     #[test]
     fn a_directory_tells_what_it_holds() {
-        for (file, text, language) in [(
-            "Cargo.toml",
-            "[package]\nname = \"notes\"\n",
-            Language::Rust,
-        )] {
+        for (file, text, language) in [
+            (
+                "Cargo.toml",
+                "[package]\nname = \"notes\"\n",
+                Language::Rust,
+            ),
+            ("package.json", r#"{"name":"@acme/notes"}"#, Language::Js),
+            (
+                "pyproject.toml",
+                "[project]\nname = \"notes\"\n",
+                Language::Python,
+            ),
+        ] {
             let dir = tempfile::tempdir().unwrap();
             fs::write(dir.path().join(file), text).unwrap();
             let project = Project::open(dir.path()).unwrap();

@@ -163,6 +163,8 @@ fn written(connection: &Connection, recorded: Recorded, scrubber: &Scrubber) -> 
             let playing = player.play(&walk.exchanges);
             for (exchange, played) in walk.exchanges.iter_mut().zip(&playing.played) {
                 records += played.read.as_ref().map_or(0, |page| page.records.len());
+                // Where an answer came from is of interest only if that is not where it was asked.
+                exchange.response.url.take_if(|url| *url == played.url);
                 let mut now = played.exchange(&exchange.response);
                 now.request = now.request.map(|request| scrubber.request(request));
                 *exchange = now;

@@ -19,4 +19,5 @@ mod dev;
 mod hand_made;
 mod languages;
 mod record;
+mod reference;
 mod rust;

@@ -124,6 +124,8 @@ fn what_is_recorded_holds_no_secret_passes_the_test_and_leaves_the_store_alone()
     ] {
         assert!(!text.contains(gone), "{gone}: {text}");
     }
+    // Of each call, not of each answer too.
+    assert_eq!(text.matches("\"url\"").count(), 2, "{text}");
     for kept in [
         "12345678901234567890",
         "1.10",

@@ -75,6 +75,9 @@ pub struct Made {
     pub files: Vec<(String, &'static str)>,
 }
 
+/// What a template becomes: all files with their texts, and those that its author reads first, with what they are.
+type Files = (Vec<(String, String)>, Vec<(String, &'static str)>);
+
 /// The names that a template is filled with.
 struct Names<'n> {
     /// `acme-orders`: of the connector, its package and its file.

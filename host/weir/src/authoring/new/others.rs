@@ -1,14 +1,12 @@
 //! Connectors in JavaScript and in Python.
 
-use super::{Names, sdk};
+use super::{Files, Names, sdk};
 
 const SCHEMA: (&str, &str) = (
     "src/config.schema.json",
     include_str!("rust/config.schema.json"),
 );
 const IGNORED: &str = "/dist\n/node_modules\n/.venv\n__pycache__\n";
-
-type Files = (Vec<(String, String)>, Vec<(String, &'static str)>);
 
 pub(super) fn javascript(names: &Names<'_>) -> Files {
     files(

@@ -1,6 +1,6 @@
 //! A connector in Rust.
 
-use super::{Names, sdk};
+use super::{Files, Names, sdk};
 
 /// What a connector is made of: where, and the text with its names to be filled in.
 const FILES: [(&str, &str); 8] = [
@@ -24,7 +24,7 @@ const FILES: [(&str, &str); 8] = [
 ];
 
 /// All files, and those that its author reads first.
-pub(super) fn files(names: &Names<'_>) -> (Vec<(String, String)>, Vec<(String, &'static str)>) {
+pub(super) fn files(names: &Names<'_>) -> Files {
     let mut files: Vec<_> = FILES
         .iter()
         .map(|(path, text)| ((*path).to_owned(), names.fill(text)))

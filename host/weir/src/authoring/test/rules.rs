@@ -45,13 +45,15 @@ pub(super) fn streams(walked: &[Walked]) -> Outcome {
     Outcome::of("streams", wrong.collect(), seen)
 }
 
+/// From the key's fields to the id, and back.
+type Known = (BTreeMap<String, String>, BTreeMap<String, String>);
+
 /// One record has one id, whichever page shows it, and two records have two.
 pub(super) fn ids(walked: &[Walked]) -> Outcome {
     let mut wrong = Vec::new();
     let mut seen = 0;
-    // By unit: from the key's fields to the id, and back.
-    let mut known: HashMap<_, (BTreeMap<String, String>, BTreeMap<String, String>)> =
-        HashMap::new();
+    // By unit.
+    let mut known: HashMap<_, Known> = HashMap::new();
     for walk in walked {
         for played in &walk.played {
             let Ok(page) = &played.read else { continue };

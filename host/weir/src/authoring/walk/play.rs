@@ -44,6 +44,8 @@ pub struct Played {
     pub request: Request,
     /// The same as the file shows it.
     pub asked: RequestShown,
+    /// Where it goes.
+    pub url: String,
     /// The file's answer.
     pub response: Response,
     /// What the connector made of it.
@@ -230,6 +232,7 @@ impl<'c> Player<'c> {
             step,
             request,
             asked,
+            url,
             response,
             read,
         })
