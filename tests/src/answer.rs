@@ -64,13 +64,17 @@ impl SimRequest {
             .filter(|pair| !pair.is_empty())
             .map(|pair| {
                 let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-                (
-                    decode(&name.replace('+', " ")),
-                    decode(&value.replace('+', " ")),
-                )
+                (decode_form(name), decode_form(value))
             })
             .collect()
     }
+}
+
+fn decode_form(text: &str) -> String {
+    if text.contains('+') {
+        return decode(&text.replace('+', " "));
+    }
+    decode(text)
 }
 
 fn decode(text: &str) -> String {

@@ -14,8 +14,8 @@ use serde_json::value::RawValue;
 /// JSON Schema (2020-12) of the whole table.
 pub(crate) const SCHEMA: &str = include_str!("config.schema.json");
 
-/// The connection's `config` table. Streams stay unread until one is asked for: every call pays for reading the
-/// configuration, and a call concerns a single stream.
+/// The connection's `config` table. Streams stay unread until one is asked for, and so does the error map: every call pays
+/// for reading the configuration, a call concerns a single stream, and only an answer can be an error.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
@@ -27,9 +27,18 @@ pub struct Config {
     pub(crate) oauth2: Option<OAuth2Keys>,
     #[serde(default)]
     pub(crate) pacing: PacingKeys,
-    #[serde(default)]
-    pub(crate) errors: Vec<ErrorKeys>,
+    errors: Option<Box<RawValue>>,
     pub(crate) streams: BTreeMap<String, Box<RawValue>>,
+}
+
+impl Config {
+    /// The error map for all streams.
+    pub(crate) fn errors(&self) -> serde_json::Result<Vec<ErrorKeys>> {
+        match &self.errors {
+            Some(rules) => serde_json::from_str(rules.get()),
+            None => Ok(Vec::new()),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -45,7 +45,7 @@ impl Connector for Rest {
 
     fn build_request(task: &Task<Self>, step: Option<Step>) -> Result<Request, Fault> {
         request::build(
-            &Endpoint::of(&task.config, &task.stream)?,
+            &Endpoint::asked(&task.config, &task.stream)?,
             task,
             step.as_ref(),
         )

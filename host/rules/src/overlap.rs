@@ -100,6 +100,9 @@ impl Lags {
 
     /// The lag that 99 of 100 records don't pass, in ms; rounded up by at most an eighth. None without history.
     pub fn p99(&self) -> Option<Duration> {
+        if self.older.total() == 0 {
+            return self.recent.quantile(99, 100);
+        }
         let mut both = self.recent.clone();
         both.merge(&self.older);
         both.quantile(99, 100)

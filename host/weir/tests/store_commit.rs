@@ -10,6 +10,7 @@ use weir::store::{
     BudgetKey, Conclusion, Cut, Fuse, MemoryDisk, Op, PollRow, PollsKept, RedbStore, Seen, Store,
     StoreError, StoreOptions, UnitId, Validator, ValidatorKey,
 };
+use weir_rules::budget::Budget;
 
 fn with_fuse(disk: &MemoryDisk) -> (Arc<RedbStore>, Arc<Fuse>) {
     let fuse = Arc::new(Fuse::new());
@@ -148,7 +149,13 @@ fn a_page_lands_whole() {
             (validator_key(1), Some(validator(1))),
             (validator_key(2), Some(validator(1))),
         ];
-        commit.budgets = vec![(budget.clone(), serde_json::json!({"remaining": 7}))];
+        commit.budgets = vec![(
+            budget.clone(),
+            Budget {
+                remaining: Some(7),
+                ..Budget::default()
+            },
+        )];
         commit.conclude = Box::new(|seen| Conclusion {
             state: state(format!("{} new", seen.new)),
             due: Some(Some(500)),
@@ -170,7 +177,13 @@ fn a_page_lands_whole() {
         );
         assert_eq!(
             store.budgets().unwrap(),
-            [(budget, serde_json::json!({"remaining": 7}))]
+            [(
+                budget,
+                Budget {
+                    remaining: Some(7),
+                    ..Budget::default()
+                }
+            )]
         );
 
         // The next walk touches one of the two pages: the other's validator goes when the walk ends.

@@ -22,7 +22,11 @@ impl Node {
         };
         let (part, _) = rest.split_once('/').unwrap_or((rest, ""));
         let below = rest.get(part.len()..).unwrap_or_default();
-        let key = part.replace("~1", "/").replace("~0", "~");
+        let key = if part.contains('~') {
+            part.replace("~1", "/").replace("~0", "~")
+        } else {
+            part.to_owned()
+        };
         match self.children.iter_mut().find(|(name, _)| *name == key) {
             Some((_, child)) => child.mark(below, mark),
             None => {

@@ -30,7 +30,9 @@ pub fn parse_naive(text: &str, ahead_minutes: i16) -> Option<Timestamp> {
 
 /// Writes `2031-03-04T10:00:00Z`, with `.123` when there is a fraction.
 pub fn rfc3339(at: Timestamp) -> String {
-    format!("{}Z", local(at, 'T'))
+    let mut text = local(at, 'T');
+    text.push('Z');
+    text
 }
 
 pub(super) fn naive(at: Timestamp, ahead_minutes: i16) -> String {
@@ -42,11 +44,30 @@ fn local(at: Timestamp, between: char) -> String {
     let ms = at.rem_euclid(DAY);
     let (hour, minute, second, millis) =
         (ms / 3_600_000, ms / 60_000 % 60, ms / 1000 % 60, ms % 1000);
-    let whole = format!("{year:04}-{month:02}-{day:02}{between}{hour:02}:{minute:02}:{second:02}");
-    if millis == 0 {
-        whole
+    let mut text = String::with_capacity(24);
+    if (0..10_000).contains(&year) {
+        push(&mut text, year, 4);
     } else {
-        format!("{whole}.{millis:03}")
+        text = format!("{year:04}");
+    }
+    let parts = [('-', month), ('-', day), (between, hour), (':', minute)];
+    for (before, number) in parts.into_iter().chain([(':', second)]) {
+        text.push(before);
+        push(&mut text, number, 2);
+    }
+    if millis > 0 {
+        text.push('.');
+        push(&mut text, millis, 3);
+    }
+    text
+}
+
+/// Writes the last so many digits of a number that is not negative: requests are full of times, and the machinery of
+/// `format!` takes many times as long.
+fn push(text: &mut String, number: i64, digits: u32) {
+    for place in (0..digits).rev() {
+        let digit = number / 10_i64.pow(place) % 10;
+        text.push(char::from(b'0' + u8::try_from(digit).unwrap_or(0)));
     }
 }
 

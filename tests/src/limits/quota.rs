@@ -11,8 +11,8 @@ pub(crate) struct Quotas {
     limits: Vec<LimitSpec>,
     cuts: Vec<QuotaCut>,
     start: i64,
-    /// By quota and, for quotas per token, the token.
-    buckets: HashMap<(usize, String), Bucket>,
+    /// By quota, then, for quotas per token, by token.
+    buckets: Vec<HashMap<String, Bucket>>,
 }
 
 /// One counter.
@@ -40,10 +40,10 @@ pub(crate) struct Refused {
 impl Quotas {
     pub(crate) fn new(limits: Vec<LimitSpec>, cuts: Vec<QuotaCut>, start: i64) -> Self {
         Quotas {
+            buckets: limits.iter().map(|_| HashMap::new()).collect(),
             limits,
             cuts,
             start,
-            buckets: HashMap::new(),
         }
     }
 
@@ -140,7 +140,11 @@ impl Quotas {
         let allowed = self.allowed(index, now);
         let limit = self.limits.get(index)?;
         let owner = if limit.per_token { token } else { "" };
-        let bucket = self.buckets.entry((index, owner.to_owned())).or_default();
+        let buckets = self.buckets.get_mut(index)?;
+        if !buckets.contains_key(owner) {
+            buckets.insert(owner.to_owned(), Bucket::default());
+        }
+        let bucket = buckets.get_mut(owner)?;
         match limit.counting {
             Counting::Fixed => {
                 let window = now.div_euclid(limit.window_ms) * limit.window_ms;

@@ -96,7 +96,7 @@ pub(crate) fn page(
         .min(usize::try_from(left).unwrap_or(usize::MAX));
     let skip = if from.place.is_some() { 0 } else { from.given };
     let mut rest = matching(from.place).skip(usize::try_from(skip).unwrap_or(usize::MAX));
-    let mut versions = Vec::with_capacity(size.min(1024));
+    let mut versions = Vec::new();
     for (place, version) in rest.by_ref().take(size) {
         versions.push(version);
         next.given += 1;

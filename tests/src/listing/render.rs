@@ -1,11 +1,13 @@
 //! From a page to the text of an answer.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Value};
 
 use super::Page;
 use crate::answer::SimRequest;
 use crate::spec::{CollectionSpec, End, Paging};
-use crate::world::Renderer;
+use crate::world::{Renderer, Texts};
 
 /// Headers that tell of the pages around.
 pub(crate) type PagingHeaders = Vec<(String, String)>;
@@ -21,7 +23,7 @@ pub(crate) enum Damage {
 /// The body of a page, and its headers.
 pub(crate) fn body(
     spec: &CollectionSpec,
-    renderer: &Renderer,
+    (renderer, texts): (&Renderer, &mut Texts),
     page: &Page,
     request: &SimRequest,
     since_start: i64,
@@ -62,13 +64,14 @@ pub(crate) fn body(
         if index > 0 {
             text.push(',');
         }
-        let record = renderer.render(version);
+        let record = texts.of(renderer, version);
         if damage == Damage::NoStamps {
             text.push_str(&record.without_stamp());
         } else {
             text.push_str(&record.head);
         }
-        text.push_str(&renderer.views(version.record, since_start).to_string());
+        // Writing to a string can't fail.
+        let _ = write!(text, "{}", renderer.views(version.record, since_start));
         text.push_str(&record.tail);
     }
     text.push(']');

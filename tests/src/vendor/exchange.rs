@@ -17,7 +17,7 @@ use crate::limits::{self, Quotas};
 use crate::listing::{self, Damage};
 use crate::spec::{CollectionSpec, Dialect, FaultKind, ScriptedFault, VendorSpec};
 use crate::time::http_date;
-use crate::world::{Renderer, Version, World};
+use crate::world::{Renderer, Texts, Version, World};
 
 /// Calls that are kept one by one; later ones only count.
 const CALLS_KEPT: usize = 1_000_000;
@@ -59,6 +59,7 @@ pub struct Shown {
 pub(super) struct Desk {
     pub(super) world: World,
     pub(super) renderer: Renderer,
+    texts: Texts,
     pub(super) first_call: Option<i64>,
     calls: u64,
 }
@@ -75,10 +76,18 @@ pub(super) struct State {
     load: Load,
     pub(super) calls: Vec<Call>,
     pub(super) counts: Counts,
-    /// Until when a caller was told to wait: with a collection or, by a quota, with all of them.
-    told: HashMap<(String, Option<usize>), i64>,
-    /// Until when a caller's last call for a collection is being answered.
-    busy: HashMap<(String, usize), i64>,
+    callers: HashMap<String, Caller>,
+}
+
+/// What is remembered of a caller: until when, by collection.
+#[derive(Debug, Default)]
+struct Caller {
+    /// It was told to wait with all collections.
+    told_all: Option<i64>,
+    /// It was told to wait.
+    told: HashMap<usize, i64>,
+    /// Its last call is being answered.
+    busy: HashMap<usize, i64>,
 }
 
 impl State {
@@ -93,6 +102,7 @@ impl State {
                 .map(|collection| Desk {
                     world: World::new(collection, spec.seed, start),
                     renderer: Renderer::new(spec.seed, collection),
+                    texts: Texts::default(),
                     first_call: None,
                     calls: 0,
                 })
@@ -102,8 +112,7 @@ impl State {
             load: Load::default(),
             calls: Vec::new(),
             counts: Counts::default(),
-            told: HashMap::new(),
-            busy: HashMap::new(),
+            callers: HashMap::new(),
         }
     }
 
@@ -162,8 +171,12 @@ impl State {
             all,
         });
         if let Some(told) = told {
-            let whom = if told.all { None } else { index };
-            self.told.insert((caller.clone(), whom), told.until);
+            let known = self.callers.entry(caller.clone()).or_default();
+            if told.all || index.is_none() {
+                known.told_all = Some(told.until);
+            } else if let Some(index) = index {
+                known.told.insert(index, told.until);
+            }
         }
         let (status, bytes, ends) = match &reply.answer {
             SimAnswer::Response(response) => {
@@ -178,7 +191,13 @@ impl State {
         };
         if let Some(index) = index {
             let ends = self.now + i64::try_from(ends).unwrap_or(0);
-            self.busy.insert((caller.clone(), index), ends);
+            match self.callers.get_mut(&caller) {
+                Some(known) => known.busy.insert(index, ends),
+                None => {
+                    let known = self.callers.entry(caller.clone()).or_default();
+                    known.busy.insert(index, ends)
+                }
+            };
         }
         let call = Call {
             at: self.now,
@@ -208,17 +227,18 @@ impl State {
     }
 
     fn is_early(&self, caller: &str, index: Option<usize>) -> bool {
-        let waits = |whom| {
-            self.told
-                .get(&(caller.to_owned(), whom))
-                .is_some_and(|until| self.now < *until)
+        let Some(caller) = self.callers.get(caller) else {
+            return false;
         };
-        waits(None) || (index.is_some() && waits(index))
+        let waits = |until: Option<i64>| until.is_some_and(|until| self.now < until);
+        let told = index.and_then(|index| caller.told.get(&index).copied());
+        waits(caller.told_all) || waits(told)
     }
 
     fn is_busy(&self, caller: &str, index: usize) -> bool {
-        self.busy
-            .get(&(caller.to_owned(), index))
+        self.callers
+            .get(caller)
+            .and_then(|caller| caller.busy.get(&index))
             .is_some_and(|until| self.now < *until)
     }
 
@@ -362,7 +382,7 @@ impl State {
         let since_start = now - self.start;
         let (text, paging) = listing::body(
             collection,
-            &desk.renderer,
+            (&desk.renderer, &mut desk.texts),
             &page,
             request,
             since_start,

@@ -10,6 +10,7 @@ mod shelf;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+pub(crate) use record::Texts;
 pub use record::{Rendered, Renderer};
 
 use crate::spec::{CollectionSpec, Op, Write};

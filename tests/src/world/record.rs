@@ -1,6 +1,8 @@
 //! The text of a record. It follows from the seed, the id and the revision alone, so that nobody has to keep it:
 //! the vendor renders it for an answer, and the judge renders it again to compare.
 
+use std::collections::HashMap;
+
 use crate::dice::{mix, seed_for};
 use crate::spec::{CollectionSpec, IdKind};
 
@@ -137,6 +139,27 @@ impl Renderer {
         }
         let beat = since_start.div_euclid(self.volatile_every_ms);
         record % 100 + u64::try_from(beat).unwrap_or(0)
+    }
+}
+
+/// Texts that have been rendered lately: overlapping windows show the same versions again and again.
+#[derive(Debug, Default)]
+pub(crate) struct Texts {
+    known: HashMap<(u64, u32), Rendered>,
+}
+
+/// Texts that are kept.
+const TEXTS: usize = 4_096;
+
+impl Texts {
+    /// The text of a version, as its renderer makes it.
+    pub(crate) fn of(&mut self, renderer: &Renderer, version: &Version) -> &Rendered {
+        if self.known.len() >= TEXTS {
+            self.known.clear();
+        }
+        self.known
+            .entry((version.record, version.revision))
+            .or_insert_with(|| renderer.render(version))
     }
 }
 

@@ -184,6 +184,21 @@ pub(crate) enum Paging {
 impl Endpoint {
     /// The stream of that name.
     pub(crate) fn of(config: &Config, name: &str) -> Result<Self, Fault> {
+        let mut endpoint = Endpoint::asked(config, name)?;
+        // The stream's own rules come first.
+        let rules = config
+            .errors()
+            .map_err(|error| unreadable("errors", &error))?;
+        for rule in &rules {
+            let rule =
+                check_rule(rule).map_err(|problem| misconfigured(&problem.key, &problem.what))?;
+            endpoint.errors.push(rule);
+        }
+        Ok(endpoint)
+    }
+
+    /// The same without the error map for all streams, which nobody needs who only asks.
+    pub(crate) fn asked(config: &Config, name: &str) -> Result<Self, Fault> {
         let Some(raw) = config.streams.get(name) else {
             let known: Vec<&str> = config.streams.keys().map(String::as_str).collect();
             return Err(misconfigured(
@@ -191,22 +206,11 @@ impl Endpoint {
                 &format!("there is no `{name}`; there is {}", known.join(", ")),
             ));
         };
-        let keys: StreamKeys = serde_json::from_str(raw.get()).map_err(|error| {
-            // The position counts from the stream's own beginning, which nobody sees.
-            let text = error.to_string();
-            let what = text.split(" at line ").next().unwrap_or(&text);
-            misconfigured(&format!("streams.{name}"), what)
-        })?;
-        let mut endpoint = Endpoint::check(config, name, keys).map_err(|problem| {
+        let keys: StreamKeys = serde_json::from_str(raw.get())
+            .map_err(|error| unreadable(&format!("streams.{name}"), &error))?;
+        Endpoint::check(config, name, keys).map_err(|problem| {
             misconfigured(&format!("streams.{name}.{}", problem.key), &problem.what)
-        })?;
-        // The stream's own rules come first.
-        for rule in &config.errors {
-            let rule =
-                check_rule(rule).map_err(|problem| misconfigured(&problem.key, &problem.what))?;
-            endpoint.errors.push(rule);
-        }
-        Ok(endpoint)
+        })
     }
 
     fn check(config: &Config, name: &str, keys: StreamKeys) -> Checked<Self> {
@@ -336,4 +340,11 @@ fn idempotency_header(method: MethodKey, header: Option<String>) -> Checked<Opti
         ),
         header => Ok(header),
     }
+}
+
+/// What a part of the configuration that is read by itself has wrong. The position would count from the part's own
+/// beginning, which nobody sees.
+fn unreadable(key: &str, error: &serde_json::Error) -> Fault {
+    let text = error.to_string();
+    misconfigured(key, text.split(" at line ").next().unwrap_or(&text))
 }

@@ -2,18 +2,19 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
-use weir_tests::spec::VendorSpec;
+use weir_tests::spec::{FaultPlan, VendorSpec};
 
 use super::output::Progress;
 use super::{CliError, Common, setting};
 use crate::config::Config;
 use crate::control::Said;
 use crate::simulate::{
-    Base, Came, HuntError, Machine, START, Setup, Source, TRIES, Violation, hunt,
+    Base, Came, HuntError, Machine, Nobody, START, Setup, Source, TRIES, Violation, hunt, run,
 };
 
 const DAY: f64 = 86_400_000.0;
@@ -41,6 +42,12 @@ pub struct Simulate {
     /// Which runs: from A to B, both included, or one number
     #[arg(long, value_name = "A..B", default_value = "1..10", value_parser = seeds)]
     seeds: Seeds,
+    /// Only this connection [default: all]
+    #[arg(long, value_name = "NAME")]
+    connection: Option<String>,
+    /// Nothing goes wrong, and nobody checks: how fast the host itself is
+    #[arg(long)]
+    calm: bool,
 }
 
 /// Seeds from one to another, both included.
@@ -75,6 +82,8 @@ fn days(text: &str) -> Result<u64, String> {
 #[derive(Debug, Default, Serialize)]
 struct Outcome {
     seeds: u64,
+    /// Promises were checked.
+    checked: bool,
     /// Simulated time, all seeds together.
     days: f64,
     polls: u64,
@@ -126,7 +135,10 @@ impl Simulate {
             vendors: setup.vendors.clone(),
             length: i64::try_from(setup.length).unwrap_or(i64::MAX),
         }));
-        let mut outcome = Outcome::default();
+        let mut outcome = Outcome {
+            checked: !self.calm,
+            ..Outcome::default()
+        };
         let mut progress = Progress::new();
         let began = Instant::now();
         for seed in self.seeds.first..=self.seeds.last {
@@ -139,7 +151,14 @@ impl Simulate {
             )));
             outcome.seeds += 1;
             outcome.days += setup.length as f64 / DAY;
-            match hunt(&source, seed, &setup.machine, TRIES) {
+            let came = if self.calm {
+                run(&setup, &[], seed, Arc::new(Mutex::new(Nobody)))
+                    .map(|finished| Came::Clean(Box::new(finished)))
+                    .map_err(HuntError::Run)
+            } else {
+                hunt(&source, seed, &setup.machine, TRIES)
+            };
+            match came {
                 Ok(Came::Clean(finished)) => {
                     outcome.polls += finished.polls;
                     outcome.calls += finished.calls;
@@ -194,7 +213,21 @@ impl Simulate {
             let text = std::fs::read_to_string(file).map_err(|error| wrong(&error))?;
             let spec = VendorSpec::from_toml(&text).map_err(|error| wrong(&error))?;
             spec.check().map_err(|error| wrong(&error))?;
-            vendors.push(spec);
+            let faults = if self.calm {
+                FaultPlan::default()
+            } else {
+                spec.faults
+            };
+            vendors.push(VendorSpec { faults, ..spec });
+        }
+        if let Some(only) = &self.connection {
+            config.connections.retain(|name, _| name == only);
+            if config.connections.is_empty() {
+                return Err(CliError::Simulation(format!(
+                    "{}: there is no connection {only:?}",
+                    common.config.display()
+                )));
+            }
         }
         let machine = self.machine(common, &mut config)?;
         Ok(Setup {
@@ -247,6 +280,7 @@ impl Simulate {
             outcome.polls_per_second
         );
         match &outcome.violation {
+            None if !outcome.checked => format!("nothing was checked: {sums}"),
             None => format!("every promise was kept: {sums}"),
             Some(Found { seed, history, .. }) => format!(
                 "{history}\nto see it again: {}\n{sums}",
@@ -260,6 +294,9 @@ impl Simulate {
         let mut words = vec!["weir simulate".to_owned()];
         if let Some(connector) = &self.connector {
             words.push(format!("--connector {}", connector.display()));
+        }
+        if let Some(connection) = &self.connection {
+            words.push(format!("--connection {connection}"));
         }
         words.push(format!("--config {}", config.display()));
         for vendor in &self.vendor {

@@ -3,6 +3,7 @@
 //! A budget belongs to whoever shares it (a unit, a connection, a credential, everyone on one connector at one vendor) and to one of
 //! the vendor's buckets. Before a call all budgets that concern it are asked; the longest wait counts.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -22,16 +23,14 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// What was stored. Rows that an older program wrote in another form are forgotten: the next answer tells anew.
+    /// What was stored.
     pub fn new(rows: Vec<(BudgetKey, BudgetRow)>) -> Ledger {
         let mut budgets: HashMap<String, BTreeMap<String, Budget>> = HashMap::new();
-        for (key, row) in rows {
-            if let Ok(budget) = serde_json::from_value(row) {
-                budgets
-                    .entry(key.who)
-                    .or_default()
-                    .insert(key.bucket, budget);
-            }
+        for (key, budget) in rows {
+            budgets
+                .entry(key.who)
+                .or_default()
+                .insert(key.bucket, budget);
         }
         Ledger {
             budgets: Mutex::new(budgets),
@@ -77,7 +76,7 @@ impl Ledger {
         let mut longest: Option<(Timestamp, String)> = None;
         let holders = SCOPES.map(|scope| (scope, who(&poll.connection, &poll.row.key, scope)));
         for (scope, who) in &holders {
-            for (bucket, budget) in budgets.get_mut(who).into_iter().flatten() {
+            for (bucket, budget) in budgets.get_mut(&**who).into_iter().flatten() {
                 if !concerns(request, bucket) {
                     continue;
                 }
@@ -92,7 +91,7 @@ impl Ledger {
         }
         if longest.is_none() {
             for (_, who) in &holders {
-                for (bucket, budget) in budgets.get_mut(who).into_iter().flatten() {
+                for (bucket, budget) in budgets.get_mut(&**who).into_iter().flatten() {
                     if concerns(request, bucket) {
                         budget.spend(cost, now);
                     }
@@ -114,7 +113,7 @@ impl Ledger {
             .iter()
             .map(|limit| {
                 let key = BudgetKey {
-                    who: who(&poll.connection, &poll.row.key, limit.scope),
+                    who: who(&poll.connection, &poll.row.key, limit.scope).into_owned(),
                     bucket: limit.bucket.clone().unwrap_or_default(),
                 };
                 let budget = budgets
@@ -123,7 +122,7 @@ impl Ledger {
                     .entry(key.bucket.clone())
                     .or_default();
                 budget.update(limit, now);
-                let row = serde_json::to_value(&*budget).unwrap_or_default();
+                let row = budget.clone();
                 (key, row)
             })
             .collect()
@@ -137,7 +136,7 @@ impl Ledger {
         until: Timestamp,
     ) -> Vec<(BudgetKey, BudgetRow)> {
         let key = BudgetKey {
-            who: who(&poll.connection, &poll.row.key, scope),
+            who: who(&poll.connection, &poll.row.key, scope).into_owned(),
             bucket: String::new(),
         };
         let mut budgets = self.lock();
@@ -147,8 +146,7 @@ impl Ledger {
             .entry(String::new())
             .or_default();
         budget.refused(until, poll.host.clock.wall());
-        let row = serde_json::to_value(&*budget).unwrap_or_default();
-        vec![(key, row)]
+        vec![(key, budget.clone())]
     }
 }
 
@@ -168,12 +166,12 @@ const SCOPES: [Scope; 4] = [
 ];
 
 /// Who shares a limit of that scope with the unit.
-fn who(connection: &Connection, unit: &UnitKey, scope: Scope) -> String {
+fn who<'c>(connection: &'c Connection, unit: &UnitKey, scope: Scope) -> Cow<'c, str> {
     match scope {
-        Scope::Unit => format!("unit {unit}"),
-        Scope::Connection => format!("connection {}", connection.name),
-        Scope::Credential => connection.shared.clone(),
-        Scope::App => connection.app.clone(),
+        Scope::Unit => format!("unit {unit}").into(),
+        Scope::Connection => format!("connection {}", connection.name).into(),
+        Scope::Credential => Cow::Borrowed(&connection.shared),
+        Scope::App => Cow::Borrowed(&connection.app),
     }
 }
 

@@ -370,7 +370,7 @@ impl<'a> Poll<'a> {
         connection: Arc<Connection>,
         stream: Arc<Stream>,
         reviews: Reviews,
-    ) -> Result<Self, Box<Report>> {
+    ) -> Result<Box<Self>, Box<Report>> {
         let started = host.clock.wall();
         let mut state = row.state.clone();
         let side = is_aside(job.reason);
@@ -408,7 +408,7 @@ impl<'a> Poll<'a> {
             now: state.clock.now(walk.started),
             page_size: walk.page_size,
         };
-        Ok(Poll {
+        Ok(Box::new(Poll {
             host,
             job,
             row,
@@ -427,7 +427,7 @@ impl<'a> Poll<'a> {
             in_flight: VecDeque::new(),
             reviews,
             write: None,
-        })
+        }))
     }
 
     /// The faults in a row of the walk under way.
@@ -445,7 +445,7 @@ impl<'a> Poll<'a> {
         self.side && self.host.scheduler.queue().wants_back(self.row.id, now)
     }
 
-    async fn run(mut self) -> Report {
+    async fn run(mut self: Box<Self>) -> Report {
         let mut baggage = Baggage::default();
         let mut quiet = self.quiet_now();
         let ended = loop {
@@ -803,7 +803,11 @@ impl<'a> Poll<'a> {
     }
 
     /// Stores how the poll ended, and waits until that is durable.
-    async fn end(mut self, ended: Ended, mut baggage: Baggage) -> Result<Report, StoreError> {
+    async fn end(
+        mut self: Box<Self>,
+        ended: Ended,
+        mut baggage: Baggage,
+    ) -> Result<Report, StoreError> {
         let now = self.host.clock.wall();
         let cut = self.outcome(ended, now, &mut baggage);
         let ending = self.walk.ending(&self.guard);

@@ -16,6 +16,7 @@ pub mod pressure;
 mod queue;
 
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -303,11 +304,13 @@ async fn run_turn(host: &Arc<Host>, turn: Turn) -> Report {
         ticket: turn.ticket,
         intended: wall.saturating_sub(late),
     };
-    let poller = host.clone();
-    // A task of its own, so that a panic ends there.
-    let polled = tokio::spawn(async move { poll(&poller, job).await }).await;
-    polled.unwrap_or_else(|error| {
-        tracing::error!(unit = turn.unit.0, %error, "a poll broke down; this is a fault of weir");
+    let polled = caught(poll(host, job)).await;
+    polled.unwrap_or_else(|Panicked(error)| {
+        tracing::error!(
+            unit = turn.unit.0,
+            error,
+            "a poll broke down; this is a fault of weir"
+        );
         Report {
             outcome: Outcome::Failed,
             message: Some("the poll broke down; the log has the reason".to_owned()),
@@ -315,6 +318,27 @@ async fn run_turn(host: &Arc<Host>, turn: Turn) -> Report {
             ..Report::default()
         }
     })
+}
+
+/// Work that broke down, and what it said.
+struct Panicked(String);
+
+/// A panic ends the work and nothing else.
+async fn caught<T>(work: impl Future<Output = T>) -> Result<T, Panicked> {
+    let mut work = std::pin::pin!(work);
+    std::future::poll_fn(|context| {
+        // After a panic the work is not polled again, only dropped.
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)));
+        match polled {
+            Ok(polled) => polled.map(Ok),
+            Err(said) => {
+                let text = said.downcast_ref::<&str>().map(|text| (*text).to_owned());
+                let text = text.or_else(|| said.downcast_ref::<String>().cloned());
+                std::task::Poll::Ready(Err(Panicked(text.unwrap_or_default())))
+            }
+        }
+    })
+    .await
 }
 
 /// A stored due time, as a moment of the monotonic clock.

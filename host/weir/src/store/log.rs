@@ -8,6 +8,7 @@
 //! Pure, for every engine of the store.
 
 use weir_rules::model::{Duration, Timestamp, Window};
+use weir_rules::walk::Tally;
 
 use super::PollRow;
 
@@ -58,43 +59,108 @@ impl PollsKept {
     }
 
     /// Makes room among all rows of one unit, oldest first, each with its number.
-    pub fn fold(&self, rows: Vec<(u64, PollRow)>) -> Folded {
+    pub fn fold(&self, rows: &[(u64, &PollRow)]) -> Folded {
         let most = self.after_folding();
         let older = rows.len().div_ceil(2);
         let mut left = rows.len();
         let mut folded = Folded::default();
-        let mut kept: Vec<(u64, PollRow, bool)> = Vec::with_capacity(older);
-        for (number, row) in rows.into_iter().take(older) {
+        let mut kept: Vec<Stretch<'_>> = Vec::with_capacity(older);
+        for (number, row) in rows.iter().take(older) {
             match kept.last_mut() {
-                Some((last, before, changed)) if joins(before, &row) => {
-                    join(before, row);
-                    folded.removed.push(std::mem::replace(last, number));
-                    *changed = true;
+                Some(before) if before.joins(row) => {
+                    folded.removed.push(before.number);
+                    before.join(*number, row);
                     left -= 1;
                 }
-                _ => kept.push((number, row, false)),
+                _ => kept.push(Stretch::of(*number, row)),
             }
         }
         let surplus = left.saturating_sub(most).min(kept.len());
-        for (number, _, _) in kept.drain(..surplus) {
-            folded.removed.push(number);
+        for stretch in kept.drain(..surplus) {
+            folded.removed.push(stretch.number);
         }
-        folded.rewritten = kept
-            .into_iter()
-            .filter_map(|(number, row, changed)| changed.then_some((number, row)))
-            .collect();
+        folded.rewritten = kept.into_iter().filter_map(Stretch::row).collect();
         folded
     }
 }
 
-/// May the two, of which the first is the older, become one row without a loss that matters?
-fn joins(before: &PollRow, row: &PollRow) -> bool {
-    before.is_good()
-        && row.is_good()
-        && before.reason == row.reason
-        && before.message == row.message
-        && touch(before.window, row.window)
-        && row.ended.saturating_sub(before.started) <= SPAN
+/// Rows that become one. Only what differs from the last of them is held: most stay what they are.
+struct Stretch<'r> {
+    number: u64,
+    last: &'r PollRow,
+    window: Window,
+    intended: Option<Timestamp>,
+    started: Timestamp,
+    tally: Tally,
+    polls: u64,
+    rows: usize,
+    /// They did not all end alike.
+    mixed: bool,
+}
+
+impl<'r> Stretch<'r> {
+    fn of(number: u64, row: &'r PollRow) -> Self {
+        Stretch {
+            number,
+            last: row,
+            window: row.window,
+            intended: row.intended,
+            started: row.started,
+            tally: row.tally.clone(),
+            polls: row.polls,
+            rows: 1,
+            mixed: false,
+        }
+    }
+
+    /// May the row become one with those before it without a loss that matters?
+    fn joins(&self, row: &PollRow) -> bool {
+        self.last.is_good()
+            && row.is_good()
+            && self.last.reason == row.reason
+            && self.last.message == row.message
+            && touch(self.window, row.window)
+            && row.ended.saturating_sub(self.started) <= SPAN
+    }
+
+    fn join(&mut self, number: u64, row: &'r PollRow) {
+        let since = match (self.window.since, row.window.since) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            _ => None,
+        };
+        self.window = Window {
+            since,
+            until: self.window.until.max(row.window.until),
+        };
+        self.tally = self.tally.plus(&row.tally);
+        self.polls = self.polls.saturating_add(row.polls);
+        self.mixed |= self.last.outcome != row.outcome;
+        self.number = number;
+        self.last = row;
+        self.rows += 1;
+    }
+
+    /// The row that stands for them all, under the number of the last; none where it is a row that is there already.
+    fn row(self) -> Option<(u64, PollRow)> {
+        if self.rows == 1 {
+            return None;
+        }
+        let outcome = if self.mixed {
+            "ok".to_owned()
+        } else {
+            self.last.outcome.clone()
+        };
+        let row = PollRow {
+            window: self.window,
+            intended: self.intended,
+            started: self.started,
+            tally: self.tally,
+            polls: self.polls,
+            outcome,
+            ..self.last.clone()
+        };
+        Some((self.number, row))
+    }
 }
 
 fn touch(before: Window, after: Window) -> bool {
@@ -102,34 +168,10 @@ fn touch(before: Window, after: Window) -> bool {
         && before.since.is_none_or(|since| since <= after.until)
 }
 
-fn join(before: &mut PollRow, row: PollRow) {
-    let since = match (before.window.since, row.window.since) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        _ => None,
-    };
-    *before = PollRow {
-        window: Window {
-            since,
-            until: before.window.until.max(row.window.until),
-        },
-        intended: before.intended,
-        started: before.started,
-        tally: before.tally.plus(&row.tally),
-        polls: before.polls.saturating_add(row.polls),
-        outcome: if row.outcome == before.outcome {
-            row.outcome
-        } else {
-            "ok".to_owned()
-        },
-        ..row
-    };
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use weir_rules::model::{Class, Reason};
-    use weir_rules::walk::Tally;
 
     use super::*;
     use crate::store::{UnitId, UnitKey};
@@ -166,9 +208,13 @@ mod tests {
         }
     }
 
+    fn named(rows: &[(u64, PollRow)]) -> Vec<(u64, &PollRow)> {
+        rows.iter().map(|(number, row)| (*number, row)).collect()
+    }
+
     /// What is left after folding, oldest first.
     fn left(kept: PollsKept, rows: Vec<(u64, PollRow)>) -> Vec<(u64, PollRow)> {
-        let folded = kept.fold(rows.clone());
+        let folded = kept.fold(&named(&rows));
         let mut left: Vec<(u64, PollRow)> = rows
             .into_iter()
             .filter(|(number, _)| !folded.removed.contains(number))

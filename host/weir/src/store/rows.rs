@@ -364,5 +364,5 @@ pub struct BudgetKey {
     pub bucket: String,
 }
 
-/// A budget as last heard of: a JSON value that the ledger's rules write and read.
-pub type BudgetRow = serde_json::Value;
+/// A budget as last heard of.
+pub type BudgetRow = weir_rules::budget::Budget;

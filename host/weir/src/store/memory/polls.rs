@@ -27,10 +27,11 @@ impl PollLog {
         let of_unit = self.of.entry(unit).or_default();
         if of_unit.len() >= kept.per_unit.max(1) as usize {
             let rows = &self.rows;
-            let numbered = of_unit
+            let numbered: Vec<(u64, &PollRow)> = of_unit
                 .iter()
-                .filter_map(|number| Some((*number, rows.get(number)?.clone())));
-            let folded = kept.fold(numbered.collect());
+                .filter_map(|number| Some((*number, rows.get(number)?)))
+                .collect();
+            let folded = kept.fold(&numbered);
             for number in &folded.removed {
                 self.rows.remove(number);
             }

@@ -506,6 +506,9 @@ impl Tables {
                 *validator = through_text(validator)?;
             }
         }
+        for budget in self.budgets.values_mut() {
+            *budget = through_text(budget)?;
+        }
         for letter in self.letters.all_mut() {
             *letter = through_text(letter)?;
         }

@@ -152,7 +152,10 @@ impl Shared {
                     who: who.to_owned(),
                     bucket: bucket.to_owned(),
                 };
-                budgets.push((key, serde_json::from_slice(row.value())?));
+                // What an older program wrote in another form is forgotten: the next answer tells anew.
+                if let Ok(row) = serde_json::from_slice(row.value()) {
+                    budgets.push((key, row));
+                }
             }
             Ok(budgets)
         })

@@ -44,14 +44,15 @@ impl Work<'_> {
     /// Makes room in the unit's part of the log.
     fn fold(&mut self, unit: UnitId, head: &mut Head) -> Outcome<()> {
         let bounds = tables::of_unit(unit);
-        let mut rows = Vec::with_capacity(head.polls as usize);
+        let mut rows: Vec<(u64, PollRow)> = Vec::with_capacity(head.polls as usize);
         for row in self.polls.range::<&[u8]>(tables::slices(&bounds))? {
             let (key, row) = row?;
             let (_, number) = tables::unpair(key.value())?;
             rows.push((number, serde_json::from_slice(row.value())?));
         }
         head.polls = u32::try_from(rows.len()).unwrap_or(u32::MAX);
-        let folded = self.kept.fold(rows);
+        let named: Vec<(u64, &PollRow)> = rows.iter().map(|(number, row)| (*number, row)).collect();
+        let folded = self.kept.fold(&named);
         for number in folded.removed {
             self.polls.remove(tables::pair(unit.0, number).as_slice())?;
             self.poll_order.remove(number)?;
