@@ -21,6 +21,10 @@ fn with_fuse(disk: &MemoryDisk) -> (Arc<RedbStore>, Arc<Fuse>) {
     (RedbStore::in_memory(disk.clone(), options).unwrap(), fuse)
 }
 
+fn seven_left() -> Budget {
+    serde_json::from_value(serde_json::json!({"remaining": 7})).unwrap()
+}
+
 fn sinks(store: &dyn Store, names: &[&str]) {
     wait(store.set_sinks(names.iter().map(|name| (*name).to_owned()).collect())).unwrap();
 }
@@ -149,13 +153,7 @@ fn a_page_lands_whole() {
             (validator_key(1), Some(validator(1))),
             (validator_key(2), Some(validator(1))),
         ];
-        commit.budgets = vec![(
-            budget.clone(),
-            Budget {
-                remaining: Some(7),
-                ..Budget::default()
-            },
-        )];
+        commit.budgets = vec![(budget.clone(), seven_left())];
         commit.conclude = Box::new(|seen| Conclusion {
             state: state(format!("{} new", seen.new)),
             due: Some(Some(500)),
@@ -175,16 +173,7 @@ fn a_page_lands_whole() {
             store.validator(&validator_key(1)).unwrap(),
             Some(validator(1))
         );
-        assert_eq!(
-            store.budgets().unwrap(),
-            [(
-                budget,
-                Budget {
-                    remaining: Some(7),
-                    ..Budget::default()
-                }
-            )]
-        );
+        assert_eq!(store.budgets().unwrap(), [(budget, seven_left())]);
 
         // The next walk touches one of the two pages: the other's validator goes when the walk ends.
         let mut commit = page(unit, 2, "c2", Vec::new());
