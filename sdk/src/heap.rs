@@ -329,7 +329,9 @@ mod tests {
             let whole = start + (memory.len() << 3);
             let mut given = start + (4 << 10);
             let mut heap = Heap::new();
+            prop_assert!(!heap.has_begun());
             heap.begin((start, given));
+            prop_assert!(heap.has_begun());
             // What the host adds follows on what was there, or does not.
             let mut more = |bytes: usize| {
                 let from = given + if apart { 64 } else { 0 };
