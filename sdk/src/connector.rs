@@ -13,6 +13,13 @@ use crate::{Descriptor, Fault, Page, Reason, Request, Response, Timestamp, Windo
 ///
 /// A connector is a pure function of what it is given. It has no clock (`task.now` is the time), no network, no files and
 /// no state between calls; the same input gives the same output.
+///
+/// ```
+/// // A whole one stands at the top of this crate's documentation; this one is there to try things with.
+/// # use weir_sdk::{Connector, testing::Notes};
+/// let about = Notes::describe(None).unwrap();
+/// assert_eq!(about.streams[0].name, "notes");
+/// ```
 pub trait Connector {
     /// The connection's `config` table. The host has checked it against the descriptor's schema.
     type Config: DeserializeOwned;
@@ -23,18 +30,41 @@ pub trait Connector {
     type Cursor: Serialize + DeserializeOwned;
 
     /// Says what this connector is. Without a config: for listings. With one: for that connection.
+    ///
+    /// ```
+    /// # use weir_sdk::{Connector, testing::Notes};
+    /// assert_eq!(Notes::describe(None).unwrap().name, "notes");
+    /// ```
     fn describe(config: Option<&Self::Config>) -> Result<Descriptor, Fault>;
 
     /// The slices of a stream that the config names, each polled by itself; empty when the stream is one.
+    ///
+    /// ```
+    /// # use weir_sdk::{Connector, testing::Notes};
+    /// assert!(Notes::partitions(&(), "notes").unwrap().is_empty());
+    /// ```
     fn partitions(config: &Self::Config, stream: &str) -> Result<Vec<String>, Fault> {
         let _ = (config, stream);
         Ok(Vec::new())
     }
 
     /// Builds the poll's next call; `step` is none for its first.
+    ///
+    /// ```
+    /// # use weir_sdk::testing::{Notes, Poll};
+    /// let first = Poll::new("notes", "null", 0).request::<Notes>(None).unwrap();
+    /// assert_eq!(first.param("after"), None);
+    /// ```
     fn build_request(task: &Task<Self>, step: Option<Self::Step>) -> Result<Request, Fault>;
 
     /// Reads the answer to that call. Called for every status, 304 aside.
+    ///
+    /// ```
+    /// # use weir_sdk::{Response, testing::{Notes, Poll}};
+    /// let answer = Response::new(200, r#"{"notes":[{"id":7}]}"#);
+    /// let page = Poll::new("notes", "null", 0).read::<Notes>(None, answer).unwrap();
+    /// assert_eq!(page.records[0].id, "7");
+    /// ```
     fn read_response(
         task: &Task<Self>,
         step: Option<Self::Step>,
@@ -43,6 +73,14 @@ pub trait Connector {
 }
 
 /// One poll of one unit.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// # use weir_sdk::testing::Notes;
+/// fn first_page(task: &Task<Notes>) -> Request {
+///     Request::get("api", "/notes").query_if("since", task.window.since).query("limit", task.page_size)
+/// }
+/// ```
 pub struct Task<C: Connector + ?Sized> {
     /// Which of the descriptor's streams.
     pub stream: String,
@@ -91,6 +129,13 @@ fn read_step<C: Connector + ?Sized>(step: Option<String>) -> Result<Option<C::St
 
 /// Carries a [`Connector`] to the contract's functions. For [`export!`](crate::export) and for tests that want the
 /// contract itself.
+///
+/// ```
+/// use weir_sdk::{Guest, contract, testing::Notes};
+///
+/// let about = <Guest<Notes> as contract::Guest>::describe(None).unwrap();
+/// assert_eq!(about.name, "notes");
+/// ```
 pub struct Guest<C>(PhantomData<C>);
 
 impl<C: Connector> Contract for Guest<C> {

@@ -102,10 +102,21 @@ pub mod prelude {
 }
 
 /// Milliseconds since the Unix epoch, UTC.
+///
+/// ```
+/// let at: weir_sdk::Timestamp = 1_930_384_800_000;
+/// assert_eq!(weir_sdk::time::rfc3339(at), "2031-03-04T10:00:00Z");
+/// ```
 pub type Timestamp = i64;
 
 /// Makes a type that implements [`Connector`] the connector of this crate. Put it once at the crate's root; the crate's
 /// type is `cdylib`. On anything but wasm it makes nothing.
+///
+/// ```
+/// use weir_sdk::testing::Notes;
+///
+/// weir_sdk::export!(Notes);
+/// ```
 #[macro_export]
 macro_rules! export {
     ($connector:ty) => {

@@ -3,6 +3,11 @@
 use crate::{Response, url};
 
 /// One link of a header.
+///
+/// ```
+/// let links = weir_sdk::link::parse(r#"</orders?page=2>; rel="next"; anchor="/orders""#);
+/// assert_eq!((links[0].target.as_str(), links[0].anchor.as_deref()), ("/orders?page=2", Some("/orders")));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Where it leads, as written: may be relative.
@@ -16,11 +21,28 @@ pub struct Link {
 /// The next page of an answer, as a whole URL; none when the vendor names none.
 ///
 /// A link that speaks of another page (`anchor`) is not this page's next.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// let answer = Response::new(200, "[]")
+///     .with_url("https://api.example.test/orders")
+///     .with_header("Link", r#"</orders?page=2>; rel="next""#);
+/// assert_eq!(link::next(&answer).as_deref(), Some("https://api.example.test/orders?page=2"));
+/// ```
 pub fn next(response: &Response) -> Option<String> {
     related(response, "next")
 }
 
 /// Where the answer's link of this relation leads, as a whole URL.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// let answer = Response::new(200, "[]")
+///     .with_url("https://api.example.test/orders")
+///     .with_header("Link", r#"</orders?page=9>; rel="last""#);
+/// assert!(link::related(&answer, "last").is_some());
+/// assert_eq!(link::related(&answer, "next"), None);
+/// ```
 pub fn related(response: &Response, rel: &str) -> Option<String> {
     response
         .header_lines("link")
@@ -40,6 +62,11 @@ pub fn related(response: &Response, rel: &str) -> Option<String> {
 }
 
 /// The links of one header line. What is malformed ends the reading; the links before it count.
+///
+/// ```
+/// let links = weir_sdk::link::parse(r#"<a>; rel="next", <b>; rel="last""#);
+/// assert_eq!(links[1].rels, ["last"]);
+/// ```
 pub fn parse(line: &str) -> Vec<Link> {
     let mut rest = line;
     let mut links = Vec::new();

@@ -5,6 +5,11 @@
 pub use crate::bindings::weir::connector::log::Level;
 
 /// Writes one line.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// log::write(log::Level::Info, "12 orders are new");
+/// ```
 pub fn write(level: Level, message: &str) {
     #[cfg(target_family = "wasm")]
     crate::bindings::weir::connector::log::write(level, message);
@@ -13,16 +18,31 @@ pub fn write(level: Level, message: &str) {
 }
 
 /// For whoever writes the connector.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// log::debug("page 3 of 9");
+/// ```
 pub fn debug(message: impl AsRef<str>) {
     write(Level::Debug, message.as_ref());
 }
 
 /// Worth knowing.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// log::info("the vendor has moved");
+/// ```
 pub fn info(message: impl AsRef<str>) {
     write(Level::Info, message.as_ref());
 }
 
 /// Something that a person should look at.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// log::warn("the vendor calls this field deprecated");
+/// ```
 pub fn warn(message: impl AsRef<str>) {
     write(Level::Warn, message.as_ref());
 }

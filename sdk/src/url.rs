@@ -13,6 +13,12 @@ const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
 
 /// One segment of a path, or one value of a query, percent-encoded: a slash in it stays part of it. `.` and `..` would mean
 /// another path and are encoded too.
+///
+/// ```
+/// use weir_sdk::url;
+///
+/// assert_eq!(url::segment("valves/9 mm"), "valves%2F9%20mm");
+/// ```
 pub fn segment(text: &str) -> String {
     match text {
         "." => "%2E".to_owned(),
@@ -22,6 +28,12 @@ pub fn segment(text: &str) -> String {
 }
 
 /// The first value of a query parameter of a URL, decoded.
+///
+/// ```
+/// use weir_sdk::url;
+///
+/// assert_eq!(url::param("https://a.test/?page=2&q=a%20b", "q").as_deref(), Some("a b"));
+/// ```
 pub fn param<'a>(url: &'a str, name: &str) -> Option<Cow<'a, str>> {
     let (bare, _) = url.split_once('#').unwrap_or((url, ""));
     let (_, query) = bare.split_once('?')?;
@@ -40,6 +52,12 @@ fn decode(text: &str) -> Cow<'_, str> {
 }
 
 /// Where a reference leads from a page with this URL (RFC 3986, section 5.2). None when the base is no URL.
+///
+/// ```
+/// use weir_sdk::url;
+///
+/// assert_eq!(url::resolve("https://a.test/v1/orders?page=1", "?page=2").as_deref(), Some("https://a.test/v1/orders?page=2"));
+/// ```
 pub fn resolve(base: &str, reference: &str) -> Option<String> {
     let (scheme, rest) = base.split_once("://")?;
     if !is_scheme(scheme) {

@@ -3,6 +3,13 @@
 use crate::{Fault, fault};
 
 /// Why a text could not be read.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// // As a fault it is an incomplete answer.
+/// let error = Plan::new("/items").read("{}").unwrap_err();
+/// assert_eq!(Fault::from(error).class, Class::Incomplete);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// A web page where JSON was due: maintenance, a login, a proxy.

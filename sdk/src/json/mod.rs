@@ -24,12 +24,26 @@ pub use raw::Raw;
 use serde::Deserialize;
 
 /// The value at a JSON pointer; none when there is nothing.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// let found = json::at(r#"{"meta":{"next":"p2"}}"#, "/meta/next")?;
+/// assert_eq!(found.and_then(Raw::id).as_deref(), Some("p2"));
+/// # Ok::<(), json::Error>(())
+/// ```
 pub fn at<'a>(text: &'a str, pointer: &str) -> Result<Option<Raw<'a>>, Error> {
     let [found] = fields(text, [pointer])?;
     Ok(found)
 }
 
 /// The values at several pointers, in one pass.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// let [id, at] = json::fields(r#"{"id":7,"other":1}"#, ["/id", "/at"])?;
+/// assert!(id.is_some() && at.is_none());
+/// # Ok::<(), json::Error>(())
+/// ```
 pub fn fields<'a, const N: usize>(
     text: &'a str,
     pointers: [&str; N],
@@ -42,11 +56,26 @@ pub fn fields<'a, const N: usize>(
 }
 
 /// The elements of the array at a pointer.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// let items = json::elements(r#"{"items":[1.10,{"id":2}]}"#, "/items")?;
+/// assert_eq!(items[0].json(), "1.10");
+/// # Ok::<(), json::Error>(())
+/// ```
 pub fn elements<'a>(text: &'a str, pointer: &str) -> Result<Vec<Raw<'a>>, Error> {
     Ok(Plan::new(pointer).read(text)?.into_records())
 }
 
 /// A whole text, parsed by serde; a byte order mark before it is ignored.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// let ids: Vec<u64> = json::parse("[7,9]")?;
+/// assert_eq!(ids, [7, 9]);
+/// assert!(json::parse::<Vec<u64>>("<html>").is_err());
+/// # Ok::<(), json::Error>(())
+/// ```
 pub fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Error> {
     let bare = text.strip_prefix('\u{feff}').unwrap_or(text);
     serde_json::from_str(bare).map_err(|error| {

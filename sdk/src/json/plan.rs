@@ -7,6 +7,15 @@ use super::{Error, Raw};
 
 /// What is wanted of an answer: where its records are, which fields of each, and what of the envelope around them. Made
 /// once per answer, cheap; [`read`](Plan::read) then passes over the text once.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// let text = r#"{"items":[{"id":7,"at":1930384800},{"id":9}],"next":null,"total":2}"#;
+/// let plan = Plan::new("/items").field("/id").field("/at").outside("/next").outside("/total");
+/// let listing = plan.read(text)?;
+/// assert_eq!(listing.rows().len(), 2);
+/// # Ok::<(), json::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     envelope: Node,
@@ -19,6 +28,13 @@ pub struct Plan {
 
 impl Plan {
     /// Records are the elements of the array at this pointer; `""` is the whole answer.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let plan = Plan::new("");
+    /// assert_eq!(plan.read("[1,2,3]")?.len(), 3);
+    /// # Ok::<(), json::Error>(())
+    /// ```
     pub fn new(records: &str) -> Self {
         let mut plan = Plan {
             records: Some(records.to_owned()),
@@ -29,11 +45,25 @@ impl Plan {
     }
 
     /// Only the envelope is wanted: the answer is one object, or its records are found otherwise.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let plan = Plan::single().outside("/status");
+    /// assert_eq!(plan.read(r#"{"status":"done"}"#)?.outside(0).and_then(Raw::id).as_deref(), Some("done"));
+    /// # Ok::<(), json::Error>(())
+    /// ```
     pub fn single() -> Self {
         Plan::default()
     }
 
     /// Adds a field of each record, by a pointer from the record. Fields are numbered in the order of adding.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let plan = Plan::new("").field("/user/login");
+    /// assert_eq!(plan.read(r#"[{"user":{"login":"rowan"}}]"#)?.last().unwrap().id(0)?, "rowan");
+    /// # Ok::<(), json::Error>(())
+    /// ```
     pub fn field(mut self, pointer: &str) -> Self {
         let slot = self.fields.len();
         self.record.mark(pointer, |node| node.slots.push(slot));
@@ -42,6 +72,13 @@ impl Plan {
     }
 
     /// Adds something of the answer around the records, by a pointer from the top. Numbered in the order of adding.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let plan = Plan::new("/items").outside("/total");
+    /// assert_eq!(plan.read(r#"{"items":[],"total":0}"#)?.outside(0).and_then(Raw::u64), Some(0));
+    /// # Ok::<(), json::Error>(())
+    /// ```
     pub fn outside(mut self, pointer: &str) -> Self {
         let slot = self.outside.len();
         self.envelope.mark(pointer, |node| node.slots.push(slot));
@@ -50,6 +87,14 @@ impl Plan {
     }
 
     /// Passes over the text once. Fails when it is not JSON, is cut, or has no array where the records should be.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let plan = Plan::new("/items");
+    /// assert!(plan.read(r#"{"items":[]}"#).is_ok());
+    /// // Cut off, or something else altogether.
+    /// assert!(plan.read(r#"{"items":["#).is_err() && plan.read("<html>").is_err());
+    /// ```
     pub fn read<'p, 'a>(&'p self, text: &'a str) -> Result<Listing<'p, 'a>, Error> {
         if looks_like_html(text) {
             return Err(Error::html(text));

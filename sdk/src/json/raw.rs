@@ -9,16 +9,37 @@ use crate::Timestamp;
 use crate::time;
 
 /// A slice of an answer that holds one JSON value, byte for byte.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// let raw = json::at(r#"{"a":1.10}"#, "/a")?.unwrap();
+/// assert_eq!(raw.json(), "1.10");
+/// # Ok::<(), json::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raw<'a>(pub(crate) &'a str);
 
 impl<'a> Raw<'a> {
     /// The JSON text.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let raw = json::at(r#"{"a":12345678901234567890123}"#, "/a")?.unwrap();
+    /// assert_eq!(raw.json(), "12345678901234567890123");
+    /// # Ok::<(), json::Error>(())
+    /// ```
     pub fn json(self) -> &'a str {
         self.0
     }
 
     /// The name of its type, for messages.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let raw = json::at(r#"{"a":[]}"#, "/a")?.unwrap();
+    /// assert_eq!(raw.kind(), "an array");
+    /// # Ok::<(), json::Error>(())
+    /// ```
     pub fn kind(self) -> &'static str {
         match self.0.bytes().next() {
             Some(b'{') => "an object",
@@ -33,11 +54,25 @@ impl<'a> Raw<'a> {
     }
 
     /// Is it `null`?
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let raw = json::at(r#"{"a":null}"#, "/a")?.unwrap();
+    /// assert!(raw.is_null());
+    /// # Ok::<(), json::Error>(())
+    /// ```
     pub fn is_null(self) -> bool {
         self.0 == "null"
     }
 
     /// A string's text. A surrogate without its partner becomes U+FFFD: one cut emoji must not stop a stream.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let raw = json::at(r#"{"a":"caf\u00e9"}"#, "/a")?.unwrap();
+    /// assert_eq!(raw.string().as_deref(), Some("café"));
+    /// # Ok::<(), json::Error>(())
+    /// ```
     pub fn string(self) -> Option<Cow<'a, str>> {
         let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
         if inner.contains('\\') {
@@ -48,6 +83,13 @@ impl<'a> Raw<'a> {
     }
 
     /// A string's text, or a number's digits exactly as they were sent (beyond 2^53 too). Not empty.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let raw = json::at(r#"{"a":12345678901234567890123}"#, "/a")?.unwrap();
+    /// assert_eq!(raw.id().as_deref(), Some("12345678901234567890123"));
+    /// # Ok::<(), json::Error>(())
+    /// ```
     pub fn id(self) -> Option<String> {
         let text = match self.string() {
             Some(text) => text.into_owned(),
@@ -58,16 +100,37 @@ impl<'a> Raw<'a> {
     }
 
     /// A whole number, also one in a string.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let raw = json::at(r#"{"a":"-7"}"#, "/a")?.unwrap();
+    /// assert_eq!(raw.i64(), Some(-7));
+    /// # Ok::<(), json::Error>(())
+    /// ```
     pub fn i64(self) -> Option<i64> {
         self.plain().parse().ok()
     }
 
     /// A whole number that is not negative, also one in a string.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let raw = json::at(r#"{"a":7}"#, "/a")?.unwrap();
+    /// assert_eq!(raw.u64(), Some(7));
+    /// # Ok::<(), json::Error>(())
+    /// ```
     pub fn u64(self) -> Option<u64> {
         self.plain().parse().ok()
     }
 
     /// `true` or `false`.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let raw = json::at(r#"{"a":true}"#, "/a")?.unwrap();
+    /// assert_eq!(raw.bool(), Some(true));
+    /// # Ok::<(), json::Error>(())
+    /// ```
     pub fn bool(self) -> Option<bool> {
         match self.0 {
             "true" => Some(true),
@@ -78,6 +141,13 @@ impl<'a> Raw<'a> {
 
     /// A moment in this format, from a string or a number; none when it cannot be read (`0000-00-00` arrives in real life,
     /// and one such row must not fail its page).
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let raw = json::at(r#"{"a":1930384800}"#, "/a")?.unwrap();
+    /// assert_eq!(raw.time(time::Format::EpochSeconds), Some(1_930_384_800_000));
+    /// # Ok::<(), json::Error>(())
+    /// ```
     pub fn time(self, format: time::Format) -> Option<Timestamp> {
         match self.string() {
             Some(text) => format.parse(&text),
@@ -86,11 +156,25 @@ impl<'a> Raw<'a> {
     }
 
     /// What lies below it at a pointer.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let raw = json::at(r#"{"a":{"b":7}}"#, "/a")?.unwrap();
+    /// assert_eq!(raw.at("/b")?.and_then(Raw::u64), Some(7));
+    /// # Ok::<(), json::Error>(())
+    /// ```
     pub fn at(self, pointer: &str) -> Result<Option<Raw<'a>>, Error> {
         at(self.0, pointer)
     }
 
     /// Parsed by serde.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let raw = json::at(r#"{"a":[1,2]}"#, "/a")?.unwrap();
+    /// assert_eq!(raw.parse::<Vec<u8>>()?, [1, 2]);
+    /// # Ok::<(), json::Error>(())
+    /// ```
     pub fn parse<T: Deserialize<'a>>(self) -> Result<T, Error> {
         super::parse(self.0)
     }

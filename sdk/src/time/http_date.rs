@@ -11,6 +11,12 @@ const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]; /
 /// Reads `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` or `Sun Nov  6 08:49:37 1994`. The weekday is
 /// not checked. Two digits of a year from 70 on belong to the last century, as cookies have it; a connector has no clock
 /// to tell better.
+///
+/// ```
+/// use weir_sdk::time;
+///
+/// assert_eq!(time::parse_http_date("Tue, 04 Mar 2031 10:00:00 GMT"), Some(1_930_384_800_000));
+/// ```
 pub fn parse_http_date(text: &str) -> Option<Timestamp> {
     let words: Vec<&str> = text
         .split([' ', ',', '-'])
@@ -44,6 +50,12 @@ pub fn parse_http_date(text: &str) -> Option<Timestamp> {
 }
 
 /// Writes `Sun, 06 Nov 1994 08:49:37 GMT`.
+///
+/// ```
+/// use weir_sdk::time;
+///
+/// assert_eq!(time::http_date(1_930_384_800_000), "Tue, 04 Mar 2031 10:00:00 GMT");
+/// ```
 pub fn http_date(at: Timestamp) -> String {
     let days = at.div_euclid(DAY);
     let Date { year, month, day } = Date::from_days(days);

@@ -5,6 +5,12 @@ use crate::Timestamp;
 
 /// Reads `2031-03-04T10:00:00.123456Z`: any fraction, any offset (also `+0100` and `+01`), `T` or a space, seconds may be
 /// missing (some vendors stop at the minute). None when there is no offset: that is no moment.
+///
+/// ```
+/// use weir_sdk::time;
+///
+/// assert_eq!(time::parse_rfc3339("2031-03-04T11:00:00+01:00"), Some(1_930_384_800_000));
+/// ```
 pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
     let mut text = Digits(text.as_bytes());
     let local = text.date_time()?;
@@ -14,6 +20,13 @@ pub fn parse_rfc3339(text: &str) -> Option<Timestamp> {
 
 /// Reads a time without an offset in a zone so many minutes ahead of UTC. A day alone is its first moment. With an offset
 /// after all, that one counts.
+///
+/// ```
+/// use weir_sdk::time;
+///
+/// // 60 minutes ahead of UTC.
+/// assert_eq!(time::parse_naive("2031-03-04 11:00:00", 60), Some(1_930_384_800_000));
+/// ```
 pub fn parse_naive(text: &str, ahead_minutes: i16) -> Option<Timestamp> {
     let mut digits = Digits(text.as_bytes());
     let local = if text.len() == 10 {
@@ -29,6 +42,12 @@ pub fn parse_naive(text: &str, ahead_minutes: i16) -> Option<Timestamp> {
 }
 
 /// Writes `2031-03-04T10:00:00Z`, with `.123` when there is a fraction.
+///
+/// ```
+/// use weir_sdk::time;
+///
+/// assert_eq!(time::rfc3339(1_930_384_800_000), "2031-03-04T10:00:00Z");
+/// ```
 pub fn rfc3339(at: Timestamp) -> String {
     let mut text = local(at, 'T');
     text.push('Z');

@@ -14,6 +14,12 @@ pub use http_date::{http_date, parse_http_date};
 pub use iso::{parse_naive, parse_rfc3339, rfc3339};
 
 /// How a vendor writes its moments.
+///
+/// ```
+/// use weir_sdk::time::Format;
+///
+/// assert_eq!(Format::EpochSeconds.parse("1930384800"), Format::Rfc3339.parse("2031-03-04T10:00:00Z"));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Format {
@@ -33,6 +39,13 @@ pub enum Format {
 
 impl Format {
     /// Reads a moment; none when the text is none in this format.
+    ///
+    /// ```
+    /// use weir_sdk::time::Format;
+    ///
+    /// assert_eq!(Format::EpochMillis.parse("1930384800000"), Some(1_930_384_800_000));
+    /// assert_eq!(Format::Rfc3339.parse("0000-00-00"), None);
+    /// ```
     pub fn parse(self, text: &str) -> Option<Timestamp> {
         let text = text.trim();
         match self {
@@ -45,6 +58,12 @@ impl Format {
     }
 
     /// Writes a moment. Formats of whole seconds cut the rest off.
+    ///
+    /// ```
+    /// use weir_sdk::time::Format;
+    ///
+    /// assert_eq!(Format::Naive(60).write(1_930_384_800_000), "2031-03-04 11:00:00");
+    /// ```
     pub fn write(self, at: Timestamp) -> String {
         match self {
             Format::Rfc3339 => rfc3339(at),
@@ -57,6 +76,12 @@ impl Format {
 }
 
 /// Seconds since the epoch, with a fraction or without.
+///
+/// ```
+/// use weir_sdk::time;
+///
+/// assert_eq!(time::parse_epoch_seconds("1930384800.25"), Some(1_930_384_800_250));
+/// ```
 pub fn parse_epoch_seconds(text: &str) -> Option<Timestamp> {
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
@@ -79,6 +104,12 @@ pub fn parse_epoch_seconds(text: &str) -> Option<Timestamp> {
 }
 
 /// Milliseconds since the epoch; a fraction is cut off.
+///
+/// ```
+/// use weir_sdk::time;
+///
+/// assert_eq!(time::parse_epoch_millis("1930384800000"), Some(1_930_384_800_000));
+/// ```
 pub fn parse_epoch_millis(text: &str) -> Option<Timestamp> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
