@@ -80,6 +80,13 @@ impl VendorClock {
             .unwrap_or(0)
     }
 
+    /// As [`VendorClock::offset`]; none while it is not known: before the first answer with a `Date`, and while one is
+    /// doubted.
+    pub fn skew(&self) -> Option<i64> {
+        let certain = self.offset.is_some() && self.suspect.is_none();
+        certain.then(|| self.offset())
+    }
+
     /// Our time in the vendor's.
     pub fn now(&self, host_now: Timestamp) -> Timestamp {
         host_now.saturating_add(self.offset())
@@ -106,13 +113,16 @@ mod tests {
     #[test]
     fn a_first_date_that_is_wild_is_believed_only_when_it_repeats() {
         let mut clock = VendorClock::default();
+        assert_eq!(clock.skew(), None, "nothing is known");
         assert_eq!(clock.observe(0, NOW, NOW), Observed::Doubted);
+        assert_eq!(clock.skew(), None, "nor is it yet");
         assert_eq!(
             clock.now(NOW),
             NOW,
             "one answer out of an old cache moves nothing"
         );
         assert_eq!(clock.observe(NOW, NOW, NOW), Observed::Agreed);
+        assert_eq!(clock.skew(), Some(0));
         let mut clock = VendorClock::default();
         let day = 86_400_000;
         for _ in 0..2 {
@@ -149,6 +159,7 @@ mod tests {
         clock.observe(date(NOW, 0), NOW, NOW);
         let stale = clock.observe(date(NOW, -3_600_000), NOW, NOW);
         assert_eq!(stale, Observed::Doubted);
+        assert_eq!(clock.skew(), None, "either may be true");
         assert_eq!(clock.observe(date(NOW, 0), NOW, NOW), Observed::Agreed);
         assert_eq!(clock.now(NOW), NOW);
     }

@@ -22,6 +22,7 @@
 //! | [`conditional`] | when to ask for a 304, and when to believe it |
 //! | [`lease`] | one poll of a unit at a time |
 //! | [`stagger`] | first starts, spread |
+//! | [`still`] | units that are polled and bring nothing new for longer than ever |
 //! | [`quiet`] | hours without calls, and requests that were just made |
 //! | [`doubles`] | records of which one walk shows several versions |
 //! | [`walk`] | one pass over a window: its steps, and the guard against loops |
@@ -53,6 +54,7 @@ pub mod retry_after;
 pub mod rhythm;
 pub mod side;
 pub mod stagger;
+pub mod still;
 pub mod unit;
 pub mod wait;
 pub mod walk;

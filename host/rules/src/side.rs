@@ -284,7 +284,7 @@ impl UnitState {
         if new + changed == 0 {
             return None;
         }
-        self.lags.observe(end.lags, 0, end.now);
+        self.note_lags(end, 0);
         self.side.found = Some(Found {
             at: end.now,
             new,

@@ -26,6 +26,7 @@ use crate::overlap::{self, Lags, Overlap};
 use crate::quiet::Asked;
 use crate::rhythm::Rhythm;
 use crate::side::Side;
+use crate::still::{Standing, Still};
 use crate::walk::{Ending, Start, Tally, Walk};
 use crate::window::{self, Ask};
 
@@ -97,6 +98,9 @@ pub struct UnitState {
     /// Answers in a row without a record and without a position, of a vendor that was asked from one.
     #[serde(skip_serializing_if = "is_zero")]
     pub silent: u32,
+    /// When its polls last brought something.
+    #[serde(skip_serializing_if = "Still::is_empty")]
+    pub still: Still,
     /// What a feed of the newest records showed last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feed: Option<Shown>,
@@ -617,21 +621,26 @@ impl UnitState {
         })
     }
 
-    /// The part that a unit has not read because every try has failed, while that lasts: it is a hole, although nothing
-    /// says that it will stay one. `now` is this machine's time.
+    /// The part that a unit has not read for long because every try has failed, while that lasts: it is a hole, although
+    /// nothing says that it will stay one. `now` is this machine's time.
     pub fn behind(&self, settings: &Settings, now: Timestamp) -> Option<Gap> {
+        let patience = settings.interval.ceiling().saturating_mul(2).max(BEHIND);
+        self.unread(now).filter(|gap| gap.extent.width() > patience)
+    }
+
+    /// The same, however short it is.
+    pub fn unread(&self, now: Timestamp) -> Option<Gap> {
         let held_up = self.parked.is_some()
             || self.waiting.is_some()
             || self.doubtful > 0
             || !self.faults.counts.is_empty();
         let reached = self.coverage.extents().last()?.until;
         let vendor_now = self.clock.now(now);
-        let patience = settings.interval.ceiling().saturating_mul(2).max(BEHIND);
         let extent = Extent {
             since: reached,
             until: vendor_now,
         };
-        (held_up && extent.width() > patience).then(|| {
+        (held_up && reached < vendor_now).then(|| {
             let since = self.last_whole(now, vendor_now, reached);
             Gap {
                 detail: self
@@ -647,6 +656,17 @@ impl UnitState {
     /// When that was read, by this machine's clock.
     fn last_whole(&self, now: Timestamp, vendor_now: Timestamp, reached: Timestamp) -> Timestamp {
         now.saturating_sub(vendor_now.saturating_sub(reached))
+    }
+
+    /// Whether it is polled and brings nothing new, for longer than ever. `now` is this machine's time.
+    pub fn standing(&self, now: Timestamp) -> Option<Standing> {
+        self.still.standing(self.clock.now(now))
+    }
+
+    /// Logs how late the records of a walk became visible.
+    pub(crate) fn note_lags(&mut self, end: &End<'_>, away: Duration) {
+        let lags = overlap::measured(end.lags, self.clock.skew(), away, &end.settings.overlap);
+        self.lags.observe(&lags, away, end.now);
     }
 
     /// How much longer than its interval the unit was not asked before a poll that began at `started`, in ms: the host was
@@ -689,9 +709,12 @@ impl UnitState {
                 self.side.note_closed(behind.into_iter().collect(), end.now);
             }
         }
-        if overlap::counts(walk.reason, first_sync, walk.capped) {
-            self.lags
-                .observe(end.lags, self.away(walk.started), end.now);
+        let counts = overlap::counts(walk.reason, first_sync, walk.capped);
+        if counts {
+            self.note_lags(end, self.away(walk.started));
+        }
+        if counts && moves_on {
+            self.still.observe(end.tally.productive(), vendor_now);
         }
 
         let found = match ending {
@@ -709,9 +732,14 @@ impl UnitState {
         };
         let config = &end.settings.interval;
         let expected = (config.strategy == Strategy::Rhythm).then(|| {
-            let counts = overlap::counts(walk.reason, first_sync, walk.capped);
+            let skew = self.clock.offset();
+            let ages: Vec<i64> = end
+                .lags
+                .iter()
+                .map(|lag| lag.saturating_add(skew))
+                .collect();
             self.rhythm
-                .observe(counts && end.tally.productive(), end.lags, vendor_now);
+                .observe(counts && end.tally.productive(), &ages, vendor_now);
             self.rhythm
                 .expected(vendor_now, config.floor(), config.ceiling())
         });

@@ -3,8 +3,12 @@
 
 mod run_support;
 
-use run_support::vendor::{Vendor, answer, json, orders};
+use std::fs::File;
+use std::io::{Read, Write};
+
+use run_support::vendor::{Door, Vendor, answer, json, orders};
 use run_support::*;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 
 fn place(vendor: &Vendor) -> Place {
@@ -158,4 +162,166 @@ fn a_reset_says_what_it_will_do_and_needs_a_yes() {
         "the other one is left alone"
     );
     assert_eq!(place.ask(&["reset", "acmee", "--yes"]).code(), 2);
+}
+
+/// Runs `weir ARGS` on a terminal on which somebody types this when asked. What the terminal showed, and how it ended.
+fn on_a_terminal(place: &Place, args: &[&str], typed: &str) -> (String, i32) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let name = ptsname(&master, Vec::new()).unwrap();
+    let mut slave = File::options();
+    slave.read(true).write(true);
+    let slave = slave.open(name.to_str().unwrap()).unwrap();
+    let mut command = place.weir(args);
+    command.stdin(slave.try_clone().unwrap()).stderr(slave);
+    let running = Running::new(command);
+    let mut master = File::from(master);
+    let mut shown = Vec::new();
+    let mut byte = [0];
+    while !shown.ends_with(b"[y/N] ") {
+        assert_eq!(master.read(&mut byte).unwrap(), 1);
+        shown.extend(byte);
+    }
+    master.write_all(typed.as_bytes()).unwrap();
+    let ended = running.end();
+    // The other side has closed it: an end of file, or an error on Linux.
+    while let Ok(1) = master.read(&mut byte) {
+        shown.extend(byte);
+    }
+    (String::from_utf8(shown).unwrap(), ended.code())
+}
+
+#[test]
+fn a_reset_asks_on_a_terminal_and_only_a_yes_does_it() {
+    let vendor = Vendor::new(|_| json(orders(2)));
+    let place = place(&vendor);
+    assert_eq!(place.sync(&[]).1, 0);
+    let reset = ["reset", "acme", "--records"];
+    for typed in ["n\n", "\n", "yesterday\n"] {
+        let (shown, exit) = on_a_terminal(&place, &reset, typed);
+        assert_eq!(exit, 1, "{typed:?}: {shown}");
+        for part in [
+            "acme/orders: 2 known records",
+            "will be forgotten",
+            "Go on? [y/N]",
+            "Nothing was changed.",
+        ] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
+    }
+    assert_eq!(place.sync(&[]).1, 0);
+    assert_eq!(place.keys("acme"), first_revisions(2));
+    let (shown, exit) = on_a_terminal(&place, &reset, "y\n");
+    assert_eq!(exit, 0, "{shown}");
+    assert!(!shown.contains("Nothing was changed"), "{shown}");
+    assert_eq!(place.sync(&[]).1, 0);
+    assert_eq!(place.keys("acme"), ["1@1", "2@1", "1@2", "2@2"]);
+}
+
+#[test]
+fn a_reset_during_a_poll_waits_for_its_page_and_then_reads_from_the_start() {
+    let door = Door::default();
+    let held = door.clone();
+    let vendor = Vendor::new(move |_| held.behind(json(orders(3))));
+    let place = Place::new(&format!(
+        "{}{FILES}",
+        connection("acme", &vendor.origin(), "")
+    ));
+    let mut running = place.start(&["run"]);
+    running.until_said("weir runs");
+    until("the host polls", || {
+        (vendor.count("/acme") == 1).then_some(())
+    });
+    let mut reset = place.start(&["reset", "acme", "--records", "--yes"]);
+    reset.until_said("acme/orders: waits for its poll to end");
+    assert!(!reset.is_gone());
+    vendor.script(|_| json(orders(4)));
+    door.open();
+    let ended = reset.end();
+    assert_eq!(ended.code(), 0, "{ended:?}");
+    assert!(
+        ended.out.contains("the next poll reads from the start"),
+        "{ended:?}"
+    );
+    // What the poll had in its hands was taken; then each came anew.
+    place.until_delivered("acme", 7);
+    assert_eq!(running.stop().code(), 0);
+    let again = ["1@2", "2@2", "3@2", "4@1"].map(str::to_owned);
+    assert_eq!(
+        place.keys("acme"),
+        [first_revisions(3), again.to_vec()].concat()
+    );
+    assert_eq!(vendor.most_at_once(), 1);
+}
+
+#[test]
+fn dead_letters_are_listed_shown_tried_again_and_dropped() {
+    let vendor = Vendor::new(|_| json(orders(4)));
+    // Takes no even number.
+    let receiver = Vendor::new(|asked| {
+        let odd = lines(&asked.body)
+            .iter()
+            .all(|line| line.id != "2" && line.id != "4");
+        answer(if odd { 204 } else { 422 }, &[], "no even ones")
+    });
+    let place = Place::new(&format!(
+        "{}\n[sink.hook]\ntype = \"webhook\"\nurl = \"{}/records\"\nbackoff = {{ base = \"10ms\", cap = \"50ms\" }}\n\
+         tries = 2\nbatch = {{ records = 1 }}\n",
+        connection("acme", &vendor.origin(), ""),
+        receiver.origin()
+    ));
+    let mut running = place.start(&["run"]);
+    running.until_said("weir runs");
+    let list = until("both have been refused for good", || {
+        let (list, exit) = place.json(&["review"]);
+        (ids(&list).len() == 2 && exit == 3).then_some(list)
+    });
+    let [two, four] = &ids(&list)[..] else {
+        panic!("{list}");
+    };
+    let text = place.ask(&["review"]);
+    assert!(
+        text.out.contains(two) && text.out.contains("acme/orders") && text.out.contains("422"),
+        "{text:?}"
+    );
+    let shown = place.ask(&["review", "show", two]);
+    assert_eq!(shown.code(), 0);
+    for part in [
+        "hook",
+        "422",
+        "no even ones",
+        r#"{"id":2"#,
+        "weir review retry",
+    ] {
+        assert!(shown.out.contains(part), "{part}: {shown:?}");
+    }
+    // Still refused: it comes back.
+    assert_eq!(place.ask(&["review", "retry", two]).code(), 0);
+    let refused = receiver.asked().len();
+    until("it has been offered again", || {
+        (receiver.asked().len() > refused).then_some(())
+    });
+    until("it has come back", || {
+        (ids(&place.json(&["review"]).0).len() == 2).then_some(())
+    });
+    let unasked = place.ask(&["review", "drop", four]);
+    assert_eq!(unasked.code(), 2, "{unasked:?}");
+    let dropped = place.ask(&["review", "drop", four, "--yes"]);
+    assert_eq!(dropped.code(), 0, "{dropped:?}");
+    receiver.script(|_| answer(204, &[], ""));
+    let left = ids(&place.json(&["review"]).0);
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(place.ask(&["review", "retry", &left[0]]).code(), 0);
+    until("nothing waits", || {
+        (place.ask(&["review"]).code() == 0).then_some(())
+    });
+    assert_eq!(running.stop().code(), 0);
+    let last = receiver.asked().last().unwrap().body.clone();
+    assert_eq!(
+        lines(&last)[0].id,
+        "2",
+        "and the dropped one never went out"
+    );
+    assert_eq!(place.ask(&["status"]).code(), 0);
 }

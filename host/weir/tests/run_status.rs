@@ -6,6 +6,8 @@ mod run_support;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use run_support::vendor::{Vendor, answer, json, orders};
@@ -224,6 +226,207 @@ fn the_status_tells_what_happened_without_the_log() {
     let (none, _) = place.json(&["polls", "--since", "2100-01-01"]);
     assert!(none["polls"].as_array().unwrap().is_empty(), "{none}");
     assert_eq!(place.ask(&["polls", "--class", "tired"]).code(), 2);
+}
+
+/// Does `told` hold all of these?
+fn holds(told: &str, sentences: &[&str]) -> bool {
+    sentences.iter().all(|sentence| told.contains(sentence))
+}
+
+/// What `weir ARGS` prints, once it holds all of these.
+fn until_told(place: &Place, args: &[&str], sentences: &[&str]) -> Ended {
+    let mut last = String::new();
+    let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        until("it is told", || {
+            let ended = place.ask(args);
+            last.clone_from(&ended.out);
+            holds(&ended.out, sentences).then_some(ended)
+        })
+    }));
+    told.unwrap_or_else(|_| panic!("{args:?} never told all of {sentences:#?}:\n{last}"))
+}
+
+/// A night with an outage, a limit, a revoked token and a dead sink, seen by somebody who reads no log.
+#[test]
+fn a_bad_night_is_told_by_the_verbs_alone_while_it_lasts_and_afterwards() {
+    let (bad, taken): (Arc<AtomicBool>, Arc<Mutex<Vec<String>>>) = Default::default();
+    let (is_bad, takes) = (bad.clone(), taken.clone());
+    let vendor = Vendor::new(move |asked| {
+        let is_bad = is_bad.load(Ordering::SeqCst);
+        let plain = [("content-type", "text/plain")];
+        match asked.target.split('/').nth(1).unwrap_or_default() {
+            "sink" if is_bad => answer(503, &plain, "the receiver sleeps"),
+            "sink" => {
+                let taken = lines(&asked.body);
+                let keys = taken
+                    .iter()
+                    .map(|line| format!("{}/{}", line.connection, line.id));
+                takes.lock().unwrap().extend(keys);
+                answer(204, &[], "")
+            }
+            "shaky" if is_bad => answer(503, &plain, "down for maintenance"),
+            "busy" if is_bad => answer(429, &[("retry-after", "2")], r#"{"error":"slow down"}"#),
+            "gone" if is_bad => answer(401, &[], r#"{"error":"token revoked"}"#),
+            _ if is_bad => json(orders(4)),
+            _ => json(orders(3)),
+        }
+    });
+    let sink = format!(
+        "\n[sink.hook]\ntype = \"webhook\"\nurl = \"{}/sink\"\nbackoff = {{ base = \"100ms\", cap = \"400ms\" }}\n",
+        vendor.origin()
+    );
+    let place = Place::new(&troubled(&vendor, "", &sink));
+    let mut running = place.start(&["run"]);
+    running.until_said("weir runs");
+    let count = |taken: &Mutex<Vec<String>>| taken.lock().unwrap().len();
+    until("all is well", || (count(&taken) == 12).then_some(()));
+    assert_eq!(place.ask(&["status"]).code(), 0);
+
+    // While it lasts.
+    bad.store(true, Ordering::SeqCst);
+    let told = until_told(
+        &place,
+        &["status"],
+        &[
+            "Needs a person:\n- gone needs a sign-in since",
+            "token revoked: renew its credential, then `weir resume gone`",
+            "HTTP 503: down for maintenance",
+            "HTTP 429: slow down; the vendor's wait",
+            "1 waiting for a vendor, 2 failing",
+            "outbox: 1 record (",
+            "takes nothing since",
+            "the receiver sleeps",
+            "goes on",
+        ],
+    );
+    assert_eq!(told.code(), 3);
+    let gaps = until_told(
+        &place,
+        &["gaps"],
+        &[
+            "No gap is known.\nNot read just now; what comes meanwhile is read when that is over:",
+            "- busy/orders since",
+            "- gone/orders since",
+            "- shaky/orders since",
+        ],
+    );
+    assert_eq!(gaps.code(), 0, "nothing is lost yet");
+    let review = place.ask(&["review"]);
+    assert_eq!(review.code(), 3);
+    let id = review
+        .out
+        .lines()
+        .nth(1)
+        .and_then(|line| line.split(' ').next());
+    let shown = place.ask(&["review", "show", id.unwrap()]);
+    assert!(
+        holds(
+            &shown.out,
+            &[
+                "needs sign-in",
+                "/gone/orders",
+                "401",
+                "token revoked",
+                "weir resume gone"
+            ]
+        ),
+        "{shown:?}"
+    );
+    assert!(!shown.out.contains(TOKEN), "{shown:?}");
+    let polls = place.ask(&["polls", "--trouble", "--limit", "1000"]);
+    let rows: Vec<&str> = polls.out.lines().skip(1).collect();
+    for (unit, outcome, why) in [
+        (
+            "shaky/orders",
+            "failed",
+            "HTTP 503: down for maintenance; backoff after attempt 1",
+        ),
+        (
+            "busy/orders",
+            "waiting",
+            "HTTP 429: slow down; the vendor's wait",
+        ),
+        ("gone/orders", "needs-sign-in", "HTTP 401: token revoked"),
+    ] {
+        let told = |row: &&&str| holds(row, &[unit, outcome]) && row.ends_with(why);
+        assert!(
+            rows.iter().any(|row| told(&row)),
+            "{unit} {outcome}: {polls:?}"
+        );
+    }
+    assert!(
+        !rows.iter().any(|row| row.contains("good/orders")),
+        "{polls:?}"
+    );
+
+    // Put right again, as the status says.
+    bad.store(false, Ordering::SeqCst);
+    vendor.script({
+        let takes = taken.clone();
+        move |asked| {
+            if !asked.target.starts_with("/sink") {
+                return json(orders(4));
+            }
+            let lines = lines(&asked.body);
+            let keys = lines
+                .iter()
+                .map(|line| format!("{}/{}", line.connection, line.id));
+            takes.lock().unwrap().extend(keys);
+            answer(204, &[], "")
+        }
+    });
+    let resumed = place.ask(&["resume", "gone"]);
+    assert_eq!(resumed.code(), 0, "{resumed:?}");
+    until("all has arrived", || (count(&taken) >= 16).then_some(()));
+    let told = until_told(
+        &place,
+        &["status"],
+        &[
+            "Nothing needs a person.",
+            "outbox: empty",
+            "took nothing from",
+            "what waited meanwhile was kept",
+        ],
+    );
+    assert_eq!(told.code(), 0, "{told:?}");
+    let trouble: Vec<&str> = told
+        .out
+        .lines()
+        .skip_while(|line| !line.starts_with("connection  trouble"))
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .collect();
+    for connection in ["shaky", "busy", "gone"] {
+        let of_it = |line: &&&str| line.starts_with(connection);
+        assert!(
+            trouble.iter().any(|line| of_it(&line)),
+            "{connection}: {told:?}"
+        );
+    }
+    assert!(
+        trouble.iter().all(|line| line.contains("well since")),
+        "{told:?}"
+    );
+    assert_eq!(place.ask(&["gaps"]).out, "No gap is known.\n");
+    assert_eq!(place.ask(&["review"]).code(), 0);
+    assert_eq!(running.stop().code(), 0);
+    // Nothing was lost, and nothing came twice.
+    let mut arrived = taken.lock().unwrap().clone();
+    arrived.sort();
+    let expected: Vec<String> = ["busy", "gone", "good", "shaky"]
+        .iter()
+        .flat_map(|name| (1..=4).map(move |id| format!("{name}/{id}")))
+        .collect();
+    assert_eq!(arrived, expected);
+    // Who looks in the morning, after the host has been stopped, reads the same.
+    let morning = place.ask(&["status"]);
+    assert!(
+        holds(
+            &morning.out,
+            &["No weir runs", "well since", "down for maintenance"]
+        ),
+        "{morning:?}"
+    );
 }
 
 #[test]

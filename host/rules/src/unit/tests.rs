@@ -212,3 +212,45 @@ fn the_state_survives_being_stored_and_an_older_one_can_be_read() {
         UnitState::default()
     );
 }
+
+#[test]
+fn the_overlap_is_measured_by_the_vendors_clock_whatever_ours_says() {
+    let settings = Settings {
+        fixed_overlap: None,
+        ..settings(Order::Ascending)
+    };
+    let tally = Tally {
+        new: 60,
+        ..Tally::default()
+    };
+    // The records became visible 20 s late; a host that is ahead of the vendor saw them later than that, by its own clock.
+    let chosen = |ahead: i64, dates: usize| {
+        let mut state = UnitState {
+            synced: true,
+            ..UnitState::default()
+        };
+        for _ in 0..dates {
+            state.clock.observe(NOW - ahead, NOW, NOW);
+        }
+        let mut walk = state.walk(&settings, Reason::Schedule, NOW);
+        let mut guard = Guard::default();
+        page(&mut walk, &mut guard, &[NOW - ahead - 20 * S], &[]);
+        let end = End {
+            ending: walk.ending(&guard),
+            settings: &settings,
+            tally: &tally,
+            lags: &[20 * S + ahead; 60],
+            now: NOW,
+            floors: Floors::default(),
+        };
+        state.complete(&walk, &end).state.overlap(&settings)
+    };
+    let right = chosen(0, 1);
+    assert!((40_000..=45_000).contains(&right), "{right}");
+    for ahead in [90 * S, -90 * S, 600 * S, -600 * S] {
+        let got = chosen(ahead, 1);
+        assert!(right.abs_diff(got) <= 8_000, "{ahead}: {got}");
+    }
+    // Nothing is known of the vendor's clock.
+    assert!(chosen(-90 * S, 0) >= settings.overlap.initial);
+}

@@ -40,7 +40,7 @@ pub struct Records {
 
 /// `weir polls`
 #[derive(Debug, Args)]
-#[command(after_help = "Example: weir polls oss --outcome failed --since 2h\n\
+#[command(after_help = "Example: weir polls oss --trouble --since 2h\n\
     Old polls that went well are folded into one row each hour; `host.poll_log` in weir.toml says how long rows are kept.")]
 pub struct Polls {
     /// CONNECTION, CONNECTION/STREAM or CONNECTION/STREAM/PARTITION
@@ -55,6 +55,9 @@ pub struct Polls {
     /// Only polls that ended in a fault of this class
     #[arg(long, value_name = "CLASS", value_parser = class())]
     class: Option<Class>,
+    /// Only polls that did not bring everything: what went wrong, and when
+    #[arg(long)]
+    trouble: bool,
     /// Only polls that ended since then: a time ago (2h), a date, or an RFC 3339 time
     #[arg(long, value_name = "TIME", value_parser = since)]
     since: Option<Since>,
@@ -143,6 +146,7 @@ impl From<Polls> for Request {
             limit: polls.limit,
             outcome: polls.outcome,
             class: polls.class,
+            trouble: polls.trouble,
             since: polls.since,
         })
     }

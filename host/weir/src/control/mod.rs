@@ -166,6 +166,9 @@ pub struct PollFilter {
     pub outcome: Option<String>,
     /// Only those that ended in such a fault.
     pub class: Option<Class>,
+    /// Only those that did not bring everything.
+    #[serde(default)]
+    pub trouble: bool,
     /// Only those that ended since then.
     pub since: Option<Since>,
 }

@@ -39,7 +39,7 @@ use crate::sink::line::Lines;
 use crate::sink::{Delivered, Remedy, Sink, SinkError};
 use crate::store::{DeadLetter, Intent, LetterState, OutboxEntry, Sequence, Store, StoreError};
 
-pub use self::settings::{DeliverySettings, DeliveryStatus, Ended, Failing, Mode};
+pub use self::settings::{DeliverySettings, DeliveryStatus, Ended, Failing, Mode, Outage};
 
 /// Refused entries that are held in memory at most; with more the loop reads no further until some are settled.
 const HELD: usize = 256;
@@ -407,7 +407,16 @@ impl Delivery {
                 "the sink takes records again"
             );
             self.failures = 0;
-            self.status.send_modify(|status| status.failing = None);
+            let until = self.clock.wall();
+            self.status.send_modify(|status| {
+                let over = status.failing.take().map(|failing| Outage {
+                    since: failing.since,
+                    until,
+                    tries: failing.tries,
+                    error: failing.error,
+                });
+                status.outage = over.or(status.outage.take());
+            });
         }
     }
 

@@ -27,7 +27,7 @@ use weir_rules::model::Duration;
 use crate::clock::BoxFuture;
 use crate::store::OutboxEntry;
 
-pub use delivery::{Delivery, DeliverySettings, DeliveryStatus, Ended, Failing, Mode};
+pub use delivery::{Delivery, DeliverySettings, DeliveryStatus, Ended, Failing, Mode, Outage};
 pub use file::{FileSettings, FileSink, Period, Rotation, TemplateError};
 pub use stdout::StdoutSink;
 pub use webhook::{WebhookError, WebhookSettings, WebhookSink};

@@ -1,4 +1,4 @@
-//! One pass over all units: how many are in which state, and what is behind.
+//! One pass over all units: how many are in which state, and what is odd about them.
 //!
 //! It keeps numbers, not rows: there may be 100,000.
 
@@ -8,13 +8,17 @@ use serde::{Deserialize, Serialize};
 use weir_rules::coverage::Gap;
 use weir_rules::miad::Miad;
 use weir_rules::model::{Class, Timestamp};
+use weir_rules::side::Found;
 use weir_rules::unit::UnitState;
 
 use crate::connection::Stream;
 use crate::store::UnitRow;
+use crate::verbs::text::{count, length, moment};
 
 /// A wait longer than this, in ms, is worth a person's look.
 const LONG_WAIT: i64 = 86_400_000;
+/// What second looks have found is told for this long, in ms.
+const FOUND_FOR: i64 = 7 * 86_400_000;
 /// Units that are named for one reason.
 const NAMED: usize = 5;
 
@@ -29,6 +33,8 @@ pub enum Rank {
     Failing,
     /// Its vendor wants a pause.
     Waiting,
+    /// It is polled and brings nothing new, for longer than ever.
+    Still,
     /// It has never been polled to the end.
     New,
     /// Nothing to see.
@@ -37,13 +43,14 @@ pub enum Rank {
 
 impl Rank {
     /// A unit's.
-    pub fn of(state: &UnitState) -> Rank {
+    pub fn of(state: &UnitState, oddities: &Oddities) -> Rank {
         let last = state.last.as_ref().map(|last| last.outcome.as_str());
         match last {
             _ if state.needs_review() => Rank::Parked,
-            _ if state.gaps.pending().next().is_some() => Rank::Gap,
+            _ if state.gaps.pending().next().is_some() || oddities.behind.is_some() => Rank::Gap,
             Some("failed" | "incomplete" | "truncated" | "needs-sign-in") => Rank::Failing,
             _ if state.waiting.is_some() => Rank::Waiting,
+            _ if oddities.still.is_some() => Rank::Still,
             _ if !state.synced => Rank::New,
             _ => Rank::Fine,
         }
@@ -56,10 +63,58 @@ impl Rank {
             Rank::Gap => "gap",
             Rank::Failing => "failing",
             Rank::Waiting => "waiting",
+            Rank::Still => "still",
             Rank::New => "new",
             Rank::Fine => "fine",
         }
     }
+}
+
+/// What is odd about a unit without being a fault of any poll.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Oddities {
+    /// The part that has not been read because every try fails.
+    pub behind: Option<Gap>,
+    /// It is polled and brings nothing new, for longer than ever: in words.
+    pub still: Option<String>,
+    /// What a second look has found lately that every poll before it had missed.
+    pub late: Option<Found>,
+    /// Its listing is not in the order that its connector says.
+    pub disordered: bool,
+}
+
+impl Oddities {
+    /// A unit's. Without its stream (its connection is not ready) less is known.
+    pub fn of(state: &UnitState, stream: Option<&Stream>, now: Timestamp) -> Oddities {
+        let recently = |found: &&Found| now.saturating_sub(found.at) < FOUND_FOR;
+        let standing = state
+            .standing(now)
+            .filter(|_| state.parked.is_none() && state.waiting.is_none());
+        Oddities {
+            behind: stream.and_then(|stream| state.behind(&stream.settings, now)),
+            still: standing.map(|standing| {
+                let silence = state.clock.now(now).abs_diff(standing.since);
+                format!(
+                    "stands still: nothing new for {} in {}, before that never longer than {}",
+                    length(silence),
+                    count(u64::from(standing.polls), "poll"),
+                    length(standing.longest)
+                )
+            }),
+            late: state.side.found.as_ref().filter(recently).cloned(),
+            disordered: state.disordered,
+        }
+    }
+}
+
+/// What a second look found, in words.
+pub(crate) fn late_words(found: &Found) -> String {
+    format!(
+        "a second look found {} new and {} changed that came late, last at {}",
+        found.new,
+        found.changed,
+        moment(found.at)
+    )
 }
 
 /// The units, counted.
@@ -87,7 +142,17 @@ pub struct Totals {
     pub pinned: u64,
     /// What is promised of their interval is not kept.
     pub unkept: u64,
-    /// Parts of streams that may hold records which never arrived.
+    /// Are polled and bring nothing new, for longer than ever.
+    #[serde(default)]
+    pub still: u64,
+    /// Of these a second look has lately found what every poll before it had missed.
+    #[serde(default)]
+    pub late: u64,
+    /// Their listing is not in the order that their connector says.
+    #[serde(default)]
+    pub disordered: u64,
+    /// Parts of streams that may hold records which never arrived, and units of which nothing has been read for long
+    /// because every try fails.
     pub gaps: u64,
     /// Since when the oldest of them is known.
     pub oldest_gap: Option<Timestamp>,
@@ -104,7 +169,13 @@ pub struct StreamTotals {
     pub units: BTreeMap<String, u64>,
     /// Held at the longest interval by a slow vendor.
     pub pinned: u64,
-    /// Open gaps.
+    /// Polled and bring nothing new, for longer than ever.
+    #[serde(default)]
+    pub still: u64,
+    /// In another order than their connector says.
+    #[serde(default)]
+    pub disordered: u64,
+    /// Open gaps, and units of which nothing has been read for long because every try fails.
     pub gaps: u64,
     /// The widest overlap that is chosen for one of them, in ms.
     pub overlap: u64,
@@ -136,6 +207,12 @@ pub struct Census {
     pub long_waits: Vec<Named>,
     /// Some that a slow vendor holds at the longest interval.
     pub pinned: Vec<Named>,
+    /// Some that are polled and bring nothing new.
+    pub still: Vec<Named>,
+    /// Some of which a second look has found what had been missed.
+    pub late: Vec<Named>,
+    /// Some in another order than their connector says.
+    pub disordered: Vec<Named>,
 }
 
 impl Census {
@@ -146,9 +223,10 @@ impl Census {
         stream: Option<&Stream>,
         polling: bool,
         now: Timestamp,
-    ) -> Rank {
+    ) -> (Rank, Oddities) {
         let state = &unit.state;
-        let rank = Rank::of(state);
+        let oddities = Oddities::of(state, stream, now);
+        let rank = Rank::of(state, &oddities);
         let name = || unit.key.to_string();
         let totals = &mut self.totals;
         totals.units += 1;
@@ -165,7 +243,7 @@ impl Census {
             totals.waiting += 1;
             if waiting.until.saturating_sub(now) > LONG_WAIT {
                 totals.long_waits += 1;
-                let until = crate::verbs::text::moment(waiting.until);
+                let until = moment(waiting.until);
                 name_one(&mut self.long_waits, name, || {
                     format!("until {until}: {}", waiting.why)
                 });
@@ -191,9 +269,24 @@ impl Census {
                 format!("polled every {} s at most", state.miad.interval / 1_000)
             });
         }
-        let gaps = state.gaps.pending().count() as u64;
+        if let Some(still) = &oddities.still {
+            totals.still += 1;
+            name_one(&mut self.still, name, || still.clone());
+        }
+        if let Some(found) = &oddities.late {
+            totals.late += 1;
+            name_one(&mut self.late, name, || late_words(found));
+        }
+        if oddities.disordered {
+            totals.disordered += 1;
+            name_one(&mut self.disordered, name, || {
+                "nothing relies on the order any more".to_owned()
+            });
+        }
+        let pending = || state.gaps.pending().chain(&oddities.behind);
+        let gaps = pending().count() as u64;
         totals.gaps += gaps;
-        let oldest = state.gaps.pending().map(known_since).min();
+        let oldest = pending().map(known_since).min();
         totals.oldest_gap = totals.oldest_gap.into_iter().chain(oldest).min();
         for (class, count) in &state.faults.counts {
             *totals.faults.entry(*class).or_default() += u64::from(*count);
@@ -205,10 +298,12 @@ impl Census {
         *of_stream.units.entry(rank.name().to_owned()).or_default() += 1;
         of_stream.pinned += u64::from(pinned);
         of_stream.gaps += gaps;
+        of_stream.still += u64::from(oddities.still.is_some());
+        of_stream.disordered += u64::from(oddities.disordered);
         if let Some(stream) = stream {
             of_stream.overlap = of_stream.overlap.max(state.overlap(&stream.settings));
         }
-        rank
+        (rank, oddities)
     }
 }
 
@@ -280,7 +375,7 @@ mod tests {
             with(|s| s.synced = false),
             with(|s| s.last = ended("ok")),
         ]
-        .map(|state| Rank::of(&state));
+        .map(|state| Rank::of(&state, &Oddities::default()));
         assert_eq!(
             ranks,
             [
@@ -292,6 +387,58 @@ mod tests {
             ]
         );
         assert!(ranks.is_sorted());
+    }
+
+    #[test]
+    fn what_is_odd_without_being_a_fault_is_counted_and_named() {
+        let stood = with(|s| {
+            for minute in 0..8 {
+                s.still.observe(true, minute * 60_000);
+            }
+            for minute in 8..300 {
+                s.still.observe(false, minute * 60_000);
+            }
+        });
+        let late = with(|s| {
+            s.side.found = Some(Found {
+                at: 0,
+                new: 3,
+                changed: 1,
+            });
+        });
+        let long_ago = with(|s| {
+            s.side.found = Some(Found {
+                at: -FOUND_FOR,
+                new: 3,
+                changed: 1,
+            });
+        });
+        let mut census = Census::default();
+        let now = 300 * 60_000;
+        for (n, state) in (1..).zip([stood, late, long_ago, with(|s| s.disordered = true)]) {
+            let unit = UnitRow {
+                id: UnitId(n),
+                key: UnitKey {
+                    connection: "shop".into(),
+                    stream: n.to_string(),
+                    partition: None,
+                },
+                state,
+                due: None,
+            };
+            census.count(&unit, None, false, now);
+        }
+        let totals = &census.totals;
+        assert_eq!((totals.still, totals.late, totals.disordered), (1, 1, 1));
+        assert_eq!(
+            census.still[0].what,
+            "stands still: nothing new for 4 h in 292 polls, before that never longer than 60 s"
+        );
+        assert_eq!(
+            census.late[0].what,
+            "a second look found 3 new and 1 changed that came late, last at 1970-01-01 00:00:00Z"
+        );
+        assert_eq!(census.disordered[0].unit, "shop/4");
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub struct StreamCounts {
     pub tally: Tally,
     /// Polls that found a full page.
     pub full_pages: u64,
+    /// New and changed records that only a second look found.
+    pub late: u64,
 }
 
 impl Meters {
@@ -60,6 +62,7 @@ impl Meters {
         *stream.polls.entry(row.outcome.clone()).or_default() += 1;
         stream.tally = stream.tally.plus(&row.tally);
         stream.full_pages += u64::from(row.tally.full_page);
+        stream.late += row.late();
         counts
             .latencies
             .entry(connection.clone())

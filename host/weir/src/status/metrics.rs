@@ -96,6 +96,28 @@ fn signals(page: &mut Page, view: &Snapshot, counts: &Counts) {
         family.count(&labels, stream.totals.pinned);
     }
     let mut family = page.gauge(
+        "weir_units_still",
+        "Units that are polled and bring nothing new, for longer than ever.",
+    );
+    for stream in &view.streams {
+        let labels = [
+            ("connection", stream.connection.as_str()),
+            ("stream", &stream.stream),
+        ];
+        family.count(&labels, stream.totals.still);
+    }
+    let mut family = page.gauge(
+        "weir_units_disordered",
+        "Units that are listed in another order than their connector says.",
+    );
+    for stream in &view.streams {
+        let labels = [
+            ("connection", stream.connection.as_str()),
+            ("stream", &stream.stream),
+        ];
+        family.count(&labels, stream.totals.disordered);
+    }
+    let mut family = page.gauge(
         "weir_gaps_open",
         "Parts of streams that may hold records which never arrived.",
     );
@@ -137,7 +159,7 @@ fn polls(page: &mut Page, counts: &Counts) {
         }
     }
     type Read = fn(&StreamCounts) -> u64;
-    let tallied: [(&'static str, &str, Read); 5] = [
+    let tallied: [(&'static str, &str, Read); 6] = [
         ("weir_calls_total", "HTTP requests.", |of| of.tally.calls),
         (
             "weir_not_modified_total",
@@ -158,6 +180,11 @@ fn polls(page: &mut Page, counts: &Counts) {
             "weir_full_pages_total",
             "Polls that found a full page: there may have been more.",
             |of| of.full_pages,
+        ),
+        (
+            "weir_late_records_total",
+            "New and changed records that every poll had missed and a second look found.",
+            |of| of.late,
         ),
     ];
     for (name, help, read) in tallied {
@@ -219,7 +246,7 @@ fn kinds(tally: &Tally) -> [(&'static str, u64); 4] {
 fn states(page: &mut Page, view: &Snapshot) {
     let mut family = page.gauge(
         "weir_units",
-        "Units by how much they need a look: parked, gap, failing, waiting, new, fine.",
+        "Units by how much they need a look: parked, gap, failing, waiting, still, new, fine.",
     );
     for stream in &view.streams {
         for (state, number) in &stream.totals.units {

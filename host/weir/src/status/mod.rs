@@ -36,7 +36,8 @@ mod sinks;
 mod snapshot;
 
 pub use alerts::{Need, SIGNALS};
-pub use census::{Census, Named, Rank, StreamTotals, Totals};
+pub(crate) use census::late_words;
+pub use census::{Census, Named, Oddities, Rank, StreamTotals, Totals};
 pub use latencies::Latencies;
 pub use meters::{Counts, Meters, StreamCounts};
 pub use recent::{Recent, Trouble};

@@ -1,11 +1,11 @@
 //! What happened lately, from the log of polls: it tells of a run that is over as well as of one that goes on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use weir_rules::model::{Class, Timestamp};
 
-use crate::store::{PollRow, Store, StoreError};
+use crate::store::{PollRow, Store, StoreError, UnitId};
 
 /// How far back it reaches, in ms.
 const REACH: u64 = 86_400_000;
@@ -31,6 +31,9 @@ pub struct Recent {
     pub changed: u64,
     /// Records that were deleted.
     pub deleted: u64,
+    /// New and changed records that every poll had missed, and a second look found.
+    #[serde(default)]
+    pub late: u64,
     /// What went wrong or was held back, the latest first.
     pub trouble: Vec<Trouble>,
 }
@@ -54,6 +57,20 @@ pub struct Trouble {
     pub last: Timestamp,
     /// What was said last.
     pub message: String,
+    /// Units that have not been polled well since.
+    #[serde(default)]
+    pub open: u64,
+    /// Since when all of its units have been polled well again; none while there are such units.
+    #[serde(default)]
+    pub over: Option<Timestamp>,
+}
+
+/// What the log is read into: newest first.
+#[derive(Default)]
+struct Reading {
+    trouble: BTreeMap<(String, Option<Class>, String), (Trouble, HashSet<UnitId>)>,
+    /// By unit: the first poll that went well after what is read next.
+    well: HashMap<UnitId, Timestamp>,
 }
 
 impl Recent {
@@ -66,7 +83,7 @@ impl Recent {
             since: now.saturating_sub_unsigned(REACH),
             ..Recent::default()
         };
-        let mut trouble: BTreeMap<(String, Option<Class>, String), Trouble> = BTreeMap::new();
+        let mut reading = Reading::default();
         let (mut rows, mut oldest) = (0, now);
         store.each_poll(None, &mut |row| {
             if row.ended < recent.since || rows == ROWS {
@@ -74,46 +91,62 @@ impl Recent {
             }
             rows += 1;
             oldest = row.ended;
-            recent.add(&row, now, &mut trouble);
+            recent.add(&row, now, &mut reading);
             true
         })?;
         if rows == ROWS {
             recent.since = oldest;
         }
-        recent.trouble = trouble.into_values().collect();
+        let trouble = reading.trouble.into_values();
+        recent.trouble = trouble.map(|(trouble, _)| trouble).collect();
         recent
             .trouble
             .sort_by_key(|trouble| std::cmp::Reverse(trouble.last));
         Ok(recent)
     }
 
-    fn add(
-        &mut self,
-        row: &PollRow,
-        now: Timestamp,
-        trouble: &mut BTreeMap<(String, Option<Class>, String), Trouble>,
-    ) {
+    fn add(&mut self, row: &PollRow, now: Timestamp, reading: &mut Reading) {
         *self.polls.entry(row.outcome.clone()).or_default() += row.polls;
         self.calls += row.tally.calls;
         self.not_modified += row.tally.not_modified;
         self.new += row.tally.new;
         self.changed += row.tally.changed;
         self.deleted += row.tally.deleted;
-        if row.is_good() || row.outcome == "stopped" {
+        self.late += row.late();
+        if row.is_good() {
+            reading.well.insert(row.unit, row.started);
+            return;
+        }
+        if row.outcome == "stopped" {
             return;
         }
         let key = (row.key.connection.clone(), row.class, row.outcome.clone());
         // Rows come newest first, so the first one has the last word.
-        let entry = trouble.entry(key).or_insert_with(|| Trouble {
-            connection: row.key.connection.clone(),
-            class: row.class,
-            outcome: row.outcome.clone(),
-            times: 0,
-            retries_in_hour: 0,
-            first: row.ended,
-            last: row.ended,
-            message: row.message.clone().unwrap_or_default(),
+        let (entry, units) = reading.trouble.entry(key).or_insert_with(|| {
+            let trouble = Trouble {
+                connection: row.key.connection.clone(),
+                class: row.class,
+                outcome: row.outcome.clone(),
+                times: 0,
+                retries_in_hour: 0,
+                first: row.ended,
+                last: row.ended,
+                message: row.message.clone().unwrap_or_default(),
+                open: 0,
+                over: None,
+            };
+            (trouble, HashSet::new())
         });
+        if units.insert(row.unit) {
+            match reading.well.get(&row.unit) {
+                Some(well) if entry.open == 0 => entry.over = entry.over.max(Some(*well)),
+                Some(_) => {}
+                None => {
+                    entry.open += 1;
+                    entry.over = None;
+                }
+            }
+        }
         entry.times += row.polls;
         entry.first = entry.first.min(row.ended);
         entry.last = entry.last.max(row.ended);
@@ -135,5 +168,65 @@ impl Recent {
             }
         }
         retries
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_rules::model::{Reason, Window};
+    use weir_rules::walk::Tally;
+
+    use super::*;
+    use crate::store::UnitKey;
+
+    fn row(unit: u64, at: Timestamp, outcome: &str) -> PollRow {
+        PollRow {
+            unit: UnitId(unit),
+            key: UnitKey {
+                connection: "shop".into(),
+                stream: unit.to_string(),
+                partition: None,
+            },
+            reason: Reason::Schedule,
+            window: Window {
+                since: None,
+                until: at,
+            },
+            intended: None,
+            started: at,
+            ended: at,
+            outcome: outcome.into(),
+            class: (outcome == "failed").then_some(Class::Temporary),
+            code: None,
+            message: Some(format!("at {at}")),
+            tally: Tally::default(),
+            interval: 0,
+            why: String::new(),
+            polls: 1,
+        }
+    }
+
+    /// Of rows in the order in which they were written.
+    fn trouble(rows: &[PollRow]) -> Vec<Trouble> {
+        let (mut recent, mut reading) = (Recent::default(), Reading::default());
+        for row in rows.iter().rev() {
+            recent.add(row, 1_000, &mut reading);
+        }
+        reading.trouble.into_values().map(|(one, _)| one).collect()
+    }
+
+    #[test]
+    fn trouble_is_over_when_all_its_units_have_been_polled_well() {
+        let mut rows = vec![row(1, 1, "failed"), row(2, 2, "failed"), row(1, 3, "ok")];
+        let told = &trouble(&rows)[0];
+        assert_eq!((told.open, told.over), (1, None), "the second one fails");
+        rows.extend([row(2, 4, "stopped"), row(2, 5, "ok"), row(1, 6, "ok")]);
+        let told = &trouble(&rows)[0];
+        assert_eq!((told.times, told.first, told.last), (2, 1, 2));
+        assert_eq!((told.open, told.over), (0, Some(5)));
+        assert_eq!(told.message, "at 2");
+        rows.push(row(1, 7, "failed"));
+        let told = &trouble(&rows)[0];
+        assert_eq!((told.open, told.over), (1, None), "it has come back");
     }
 }

@@ -56,7 +56,7 @@ impl LastLook {
             return Ok(view.clone());
         }
         let looker = host.clone();
-        let look = move || Snapshot::of(&looker, true, &mut |_, _, _| ());
+        let look = move || Snapshot::of(&looker, true, &mut |_, _, _, _| ());
         let view = tokio::task::spawn_blocking(look)
             .await
             .unwrap_or(Err(StoreError::Closed))?;

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use weir_rules::model::{Class, Scope, Timestamp};
 
 use super::{
-    Census, Named, Need, Rank, Recent, Remark, ReviewStatus, SinkStatus, StreamTotals, Totals,
-    alerts, review, sinks,
+    Census, Named, Need, Oddities, Rank, Recent, Remark, ReviewStatus, SinkStatus, StreamTotals,
+    Totals, alerts, review, sinks,
 };
 use crate::host::Host;
 use crate::store::{OutboxSize, StoreError, UnitRow};
@@ -128,6 +128,15 @@ pub struct NamedUnits {
     pub long_waits: Vec<Named>,
     /// Are held at the longest interval by a slow vendor.
     pub pinned: Vec<Named>,
+    /// Are polled and bring nothing new, for longer than ever.
+    #[serde(default)]
+    pub still: Vec<Named>,
+    /// A second look has found what every poll before it had missed.
+    #[serde(default)]
+    pub late: Vec<Named>,
+    /// Are listed in another order than their connector says.
+    #[serde(default)]
+    pub disordered: Vec<Named>,
 }
 
 /// A connector's file that does not load.
@@ -173,14 +182,14 @@ pub struct BudgetStatus {
 
 impl Snapshot {
     /// Looks at a host. `running`: it is one that runs (`weir run`), not one that was opened to look. `each` gets every
-    /// configured unit with its rank, and whether it is being polled; it must not call the store.
+    /// configured unit with its rank, what is odd about it, and whether it is being polled; it must not call the store.
     ///
     /// # Errors
     /// When the store can't be read.
     pub fn of(
         host: &Host,
         running: bool,
-        each: &mut dyn FnMut(UnitRow, Rank, bool),
+        each: &mut dyn FnMut(UnitRow, Rank, Oddities, bool),
     ) -> Result<Snapshot, StoreError> {
         let now = host.clock.wall();
         let census = census(host, running, now, each)?;
@@ -214,6 +223,9 @@ impl Snapshot {
                 unknown: census.unknown,
                 long_waits: census.long_waits,
                 pinned: census.pinned,
+                still: census.still,
+                late: census.late,
+                disordered: census.disordered,
             },
             outbox: host.store.outbox_size()?,
             outbox_bound: host.config.host.outbox,
@@ -249,7 +261,7 @@ fn census(
     host: &Host,
     running: bool,
     now: Timestamp,
-    each: &mut dyn FnMut(UnitRow, Rank, bool),
+    each: &mut dyn FnMut(UnitRow, Rank, Oddities, bool),
 ) -> Result<Census, StoreError> {
     let mut census = Census::default();
     let clock = host.clock.monotonic();
@@ -285,8 +297,8 @@ fn census(
             return;
         }
         let stream = connection.and_then(|connection| connection.streams.get(&unit.key.stream));
-        let rank = census.count(&unit, stream.map(|stream| &**stream), polling, now);
-        each(unit, rank, polling);
+        let (rank, oddities) = census.count(&unit, stream.map(|stream| &**stream), polling, now);
+        each(unit, rank, oddities, polling);
     })?;
     Ok(census)
 }

@@ -216,6 +216,14 @@ impl PollRow {
         matches!(self.outcome.as_str(), "ok" | "not-modified")
     }
 
+    /// New and changed records that every poll had missed until this second look.
+    pub fn late(&self) -> u64 {
+        match self.reason {
+            Reason::Settle => self.tally.new + self.tally.changed,
+            _ => 0,
+        }
+    }
+
     /// The fault is tried again by itself: no person is needed for that.
     pub fn is_retried(&self) -> bool {
         self.class.is_some() && matches!(self.outcome.as_str(), "waiting" | "failed")

@@ -1,5 +1,7 @@
 //! `weir gaps`: the holes in the data, until they are closed.
 //!
+//! What is not read just now, because a vendor fails or waits for a sign-in, is told too: it becomes a gap when that lasts.
+//!
 //! Listed are gaps that were noted (windows that don't touch, cut by the vendor, given up; a feed that has moved on), the
 //! part of a unit that nothing has been read of for long because every try fails, what a person asked to be read again,
 //! and for a week what has been closed.
@@ -24,11 +26,23 @@ pub(super) struct Gaps {
     /// The moment that it speaks of, by this machine's clock.
     now: Timestamp,
     gaps: Vec<UnitGap>,
+    /// What is not read just now, and not yet for long.
+    #[serde(default)]
+    unread: Vec<Unread>,
     /// Records that could not be taken and wait for review: single holes.
     #[serde(default)]
     set_aside: u64,
     /// Gaps that can't be filled and that were accepted just now.
     accepted: u64,
+}
+
+/// A unit of which nothing has been read for a while because every try fails.
+#[derive(Debug, Serialize, Deserialize)]
+struct Unread {
+    unit: String,
+    /// Up to where it has been read, by the vendor's clock.
+    since: Timestamp,
+    why: String,
 }
 
 /// One hole: `since <= updated_at < until`, by the vendor's clock.
@@ -102,9 +116,11 @@ pub(super) async fn answer(
         }
     }
     let mut gaps = Vec::new();
+    let mut unread = Vec::new();
     for row in selection.units(host)? {
         let settings = settings_of(host, &row);
         gaps.extend(of(&row, settings.as_ref(), now));
+        unread.extend(settings.and_then(|settings| unread_of(&row, &settings, now)));
     }
     let waits = |entry: &ReviewEntry| {
         entry.id.kind == ReviewKind::Record && !entry.dropped && selection.holds(&entry.key)
@@ -117,6 +133,7 @@ pub(super) async fn answer(
         Gaps {
             now,
             gaps,
+            unread,
             set_aside,
             accepted,
         },
@@ -139,11 +156,12 @@ async fn accept_lost(host: &Arc<Host>, row: UnitRow, now: Timestamp) -> Result<u
         let outlook = outlook(gap, &settings.stream, settings.start, vendor_now);
         matches!(outlook, Outlook::Lost(_))
     };
+    // Also what a person has asked for and can't have.
     let count = row
         .state
         .gaps
-        .pending()
-        .filter(|gap| lost(&row.state, gap))
+        .iter()
+        .filter(|gap| !gap.accepted && lost(&row.state, gap))
         .count();
     if count > 0 {
         host.change_unit(
@@ -156,6 +174,18 @@ async fn accept_lost(host: &Arc<Host>, row: UnitRow, now: Timestamp) -> Result<u
         .await?;
     }
     Ok(count as u64)
+}
+
+fn unread_of(row: &UnitRow, settings: &Settings, now: Timestamp) -> Option<Unread> {
+    if row.state.behind(settings, now).is_some() {
+        return None;
+    }
+    let gap = row.state.unread(now)?;
+    Some(Unread {
+        unit: row.key.to_string(),
+        since: gap.extent.since,
+        why: gap.detail.unwrap_or_else(|| "every try fails".to_owned()),
+    })
 }
 
 /// The gaps of one unit, the oldest first.
@@ -298,10 +328,21 @@ pub(super) fn render(answer: &Gaps) -> String {
             count(answer.set_aside, "record")
         ));
     }
+    if answer.gaps.is_empty() && answer.set_aside == 0 {
+        text.push_str("No gap is known.\n");
+    }
+    if !answer.unread.is_empty() {
+        text.push_str("Not read just now; what comes meanwhile is read when that is over:\n");
+    }
+    for unread in &answer.unread {
+        text.push_str(&format!(
+            "- {} since {}: {}\n",
+            unread.unit,
+            moment(unread.since),
+            unread.why
+        ));
+    }
     if answer.gaps.is_empty() {
-        if answer.set_aside == 0 {
-            text.push_str("No gap is known.\n");
-        }
         return text;
     }
     let rows: Vec<Vec<String>> = answer

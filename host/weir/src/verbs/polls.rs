@@ -31,6 +31,7 @@ pub(super) fn answer(host: &Host, filter: &PollFilter) -> Result<Reply, Failure>
         let outcome = filter.outcome.as_ref();
         outcome.is_none_or(|outcome| *outcome == poll.outcome)
             && filter.class.is_none_or(|class| poll.class == Some(class))
+            && (!filter.trouble || !poll.is_good())
     };
     let selection = Selection::parse(filter.unit.as_deref());
     let chosen = match &filter.unit {
@@ -64,6 +65,7 @@ pub(super) fn answer(host: &Host, filter: &PollFilter) -> Result<Reply, Failure>
         filtered: filter.unit.is_some()
             || filter.outcome.is_some()
             || filter.class.is_some()
+            || filter.trouble
             || filter.since.is_some(),
     }))
 }
@@ -127,10 +129,13 @@ fn remark(poll: &PollRow) -> String {
             moment(poll.ended)
         ));
     }
-    if let Some(message) = &poll.message {
+    // Why the next poll is when it is often begins with what happened.
+    if let Some(message) = &poll.message
+        && !poll.why.starts_with(message)
+    {
         parts.push(message.clone());
     }
-    if !poll.why.is_empty() && poll.message.as_ref() != Some(&poll.why) {
+    if !poll.why.is_empty() {
         parts.push(poll.why.clone());
     }
     if poll.tally.full_page {
@@ -217,5 +222,10 @@ mod tests {
             ..row()
         };
         assert_eq!(remark(&wait), "429 slow down", "said once");
+        let retry = PollRow {
+            why: "429 slow down; the vendor's wait".into(),
+            ..wait
+        };
+        assert_eq!(remark(&retry), "429 slow down; the vendor's wait");
     }
 }

@@ -72,15 +72,18 @@ async fn reset(
     records: bool,
     caller: &Caller,
 ) -> Result<(), Failure> {
+    let mut told = false;
     let held = loop {
         let held = host.scheduler.queue().hold(unit.id, host.clock.monotonic());
         if held != Held::Polled {
             break held;
         }
         host.scheduler.recall(unit.id, true);
-        let text = format!("{}: waits for its poll to end", unit.key);
-        // A caller who left does not need to hear it.
-        let _ = caller.progress.send(Said::Passing(text)).await;
+        if !std::mem::replace(&mut told, true) {
+            let text = format!("{}: waits for its poll to end", unit.key);
+            // A caller who left does not need to hear it.
+            let _ = caller.progress.send(Said::Line(text)).await;
+        }
         tokio::time::sleep(LOOK).await;
     };
     let done = forget(host, unit, records).await;

@@ -86,6 +86,22 @@ pub struct DeliveryStatus {
     pub letters_full: bool,
     /// Set while the sink takes nothing.
     pub failing: Option<Failing>,
+    /// The last time since the start that it took nothing, once that is over.
+    #[serde(default)]
+    pub outage: Option<Outage>,
+}
+
+/// A time in which a sink took nothing. What it did not take waited in the outbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outage {
+    /// The first failure.
+    pub since: Timestamp,
+    /// When it took something again.
+    pub until: Timestamp,
+    /// Failures in a row.
+    pub tries: u32,
+    /// What failed last.
+    pub error: String,
 }
 
 /// Since when and why a sink takes nothing.

@@ -582,6 +582,8 @@ async fn a_sink_that_refuses_everything_needs_a_person_and_makes_no_dead_letters
     bench.mode.send_replace(Mode::Stop);
     assert_eq!(running.await.unwrap(), Ended::Stopped);
     assert_eq!(status.borrow().failing, None);
+    let outage = status.borrow().outage.clone().unwrap();
+    assert!(outage.error.contains("it refuses everything"), "{outage:?}");
     assert_eq!((bench.dead().len(), bench.waiting()), (0, 0));
 }
 

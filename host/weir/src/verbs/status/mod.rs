@@ -34,19 +34,23 @@ pub(super) fn answer(host: &Arc<Host>, all: bool, caller: &Caller) -> Result<Rep
     let limit = if all { usize::MAX } else { LISTED };
     // Sorted by rank, then by number: the last one is the first to be left out.
     let mut listed: BTreeMap<(Rank, u64), UnitStatus> = BTreeMap::new();
-    let view = Snapshot::of(host, caller.running, &mut |unit, rank, polling| {
-        let place = (rank, unit.id.0);
-        if listed.len() < limit
-            || listed
-                .last_key_value()
-                .is_some_and(|(last, _)| place < *last)
-        {
-            listed.insert(place, UnitStatus::of(unit, polling));
-            if listed.len() > limit {
-                listed.pop_last();
+    let view = Snapshot::of(
+        host,
+        caller.running,
+        &mut |unit, rank, oddities, polling| {
+            let place = (rank, unit.id.0);
+            if listed.len() < limit
+                || listed
+                    .last_key_value()
+                    .is_some_and(|(last, _)| place < *last)
+            {
+                listed.insert(place, UnitStatus::of(unit, oddities, polling));
+                if listed.len() > limit {
+                    listed.pop_last();
+                }
             }
-        }
-    })?;
+        },
+    )?;
     let exit = if view.needs.is_empty() { 0 } else { 3 };
     let status = Status {
         view,

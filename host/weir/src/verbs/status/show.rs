@@ -88,6 +88,12 @@ fn totals(text: &mut String, view: &Snapshot) -> std::fmt::Result {
             "held at the longest interval by a slow vendor",
         ),
         (totals.unkept, "later than promised"),
+        (totals.still, "standing still"),
+        (totals.late, "with records that only a second look found"),
+        (
+            totals.disordered,
+            "listed in another order than the connector says",
+        ),
     ];
     write!(text, "\n{}", count(totals.units, "unit"))?;
     for (number, what) in numbers.into_iter().filter(|(number, _)| *number > 0) {
@@ -128,6 +134,14 @@ fn recent(text: &mut String, view: &Snapshot) -> std::fmt::Result {
         recent.changed,
         recent.deleted
     )?;
+    if recent.late > 0 {
+        writeln!(
+            text,
+            "{} of these came so late that only a second look found {}: the overlap grows with that",
+            recent.late,
+            if recent.late == 1 { "it" } else { "them" }
+        )?;
+    }
     if recent.trouble.is_empty() {
         return Ok(());
     }
@@ -148,6 +162,10 @@ fn recent(text: &mut String, view: &Snapshot) -> std::fmt::Result {
                 trouble.times.to_string(),
                 moment(trouble.first),
                 moment(trouble.last),
+                match trouble.over {
+                    Some(over) => format!("well since {}", moment(over)),
+                    None => "goes on".to_owned(),
+                },
                 trouble.message.clone(),
             ]
         })
@@ -160,6 +178,7 @@ fn recent(text: &mut String, view: &Snapshot) -> std::fmt::Result {
             "times",
             "first",
             "last",
+            "now",
             "said last",
         ],
         &rows,
@@ -301,6 +320,9 @@ fn remark(unit: &UnitStatus) -> String {
     if unit.gaps > 0 {
         parts.push(count(unit.gaps, "gap"));
     }
+    if let Some(since) = unit.behind {
+        parts.push(format!("nothing read since {}", moment(since)));
+    }
     match (&unit.parked, &unit.message) {
         (Some(parked), _) => parts.push(format!(
             "{} {} {} since {}",
@@ -313,5 +335,6 @@ fn remark(unit: &UnitStatus) -> String {
         (None, None) => {}
     }
     parts.extend(unit.unkept.clone());
+    parts.extend(unit.odd.iter().cloned());
     parts.join(", ")
 }

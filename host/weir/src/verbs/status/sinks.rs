@@ -49,6 +49,15 @@ pub(super) fn show(text: &mut String, status: &Snapshot) -> std::fmt::Result {
                 count(u64::from(failing.tries), "failure"),
                 failing.error
             )?;
+        } else if let Some(outage) = sink.delivery.as_ref().and_then(|d| d.outage.as_ref()) {
+            writeln!(
+                text,
+                "  took nothing from {} to {} ({}); what waited meanwhile was kept: {}",
+                moment(outage.since),
+                moment(outage.until),
+                count(u64::from(outage.tries), "failure"),
+                outage.error
+            )?;
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use weir_rules::model::{Class, Timestamp};
 
+use crate::status::{Oddities, late_words};
 use crate::store::UnitRow;
 
 /// A unit.
@@ -27,7 +28,14 @@ pub(super) struct UnitStatus {
     pub(super) interval: u64,
     /// The newest stamp that has been read whole, in the vendor's time.
     pub(super) watermark: Option<Timestamp>,
+    /// Open gaps; what can't be read while every try fails is one.
     pub(super) gaps: u64,
+    /// Since when nothing has been read whole, by the vendor's clock, because every try fails.
+    #[serde(default)]
+    pub(super) behind: Option<Timestamp>,
+    /// What is odd about it without being a fault of a poll.
+    #[serde(default)]
+    pub(super) odd: Vec<String>,
 }
 
 /// Why a unit is not polled.
@@ -40,7 +48,7 @@ pub(super) struct ParkedStatus {
 }
 
 impl UnitStatus {
-    pub(super) fn of(unit: UnitRow, polling: bool) -> UnitStatus {
+    pub(super) fn of(unit: UnitRow, oddities: Oddities, polling: bool) -> UnitStatus {
         let UnitRow {
             id: _,
             key,
@@ -77,7 +85,22 @@ impl UnitStatus {
             }),
             interval: state.interval.current,
             watermark: state.watermark,
-            gaps: state.gaps.pending().count() as u64,
+            gaps: state.gaps.pending().chain(&oddities.behind).count() as u64,
+            behind: oddities.behind.as_ref().map(|gap| gap.extent.since),
+            odd: odd(oddities),
         }
     }
+}
+
+fn odd(oddities: Oddities) -> Vec<String> {
+    let late = oddities.late.as_ref().map(late_words);
+    let disordered = oddities
+        .disordered
+        .then(|| "listed in another order than its connector says".to_owned());
+    oddities
+        .still
+        .into_iter()
+        .chain(late)
+        .chain(disordered)
+        .collect()
 }
