@@ -210,6 +210,59 @@ async fn case_021_a_limit_waits_for_its_floor_although_some_budget_is_left() {
 }
 
 #[tokio::test]
+async fn a_403_with_a_limit_that_can_be_read_is_a_wait_whatever_the_connector_makes_of_its_status() {
+    // It goes by the status alone.
+    let by_status = format!(
+        "{}{}",
+        config(WINDOW, USUAL),
+        "[[connection.shop.config.errors]]\nstatus = 403\nclass = \"permanent\"\n"
+    );
+    let refused = |headers: &[(&str, &str)]| {
+        let reply = Reply::status(403, "{}");
+        headers
+            .iter()
+            .fold(reply, |reply, (name, value)| reply.header(name, value))
+    };
+    let spent = [
+        ("x-ratelimit-remaining", "0"),
+        ("x-ratelimit-reset", "1930384980"),
+    ];
+    let told = [("retry-after", "120")];
+    for (headers, wait) in [(&spent[..], 3 * MIN), (&told, 2 * MIN)] {
+        let script = Script::by(|_| page(&[("a", "09:58:00")], ""));
+        script.then([refused(headers)]);
+        let rig = open(&by_status, &script).await;
+        let report = rig.poll("shop/orders").await;
+        assert_eq!(
+            (report.outcome, report.class),
+            (Outcome::Waiting, Some(Class::RateLimited)),
+            "{headers:?}"
+        );
+        assert!(report.due >= Some(NOW + wait), "{headers:?}: {report:?}");
+        rig.run_for(5 * 60_000).await;
+        assert_eq!(rig.delivered(), ["a@1"], "{headers:?}");
+    }
+    // Without one it is what the connector says: nobody asks again.
+    let some_left = [
+        ("x-ratelimit-remaining", "29"),
+        ("x-ratelimit-reset", "1930384980"),
+    ];
+    for headers in [&[][..], &some_left] {
+        let script = Script::by(|_| page(&[("a", "09:58:00")], ""));
+        script.then([refused(headers)]);
+        let rig = open(&by_status, &script).await;
+        let report = rig.poll("shop/orders").await;
+        assert_eq!(
+            (report.outcome, report.class),
+            (Outcome::Parked, Some(Class::Permanent)),
+            "{headers:?}"
+        );
+        rig.run_for(5 * 60_000).await;
+        assert_eq!(script.asked().len(), 1, "{headers:?}");
+    }
+}
+
+#[tokio::test]
 async fn case_023_the_highest_of_all_percentages_slows_the_next_call() {
     let busy = page(&[("a", "09:58:00")], "")
         .header("x-business-usage", r#"{"acct_9":[{"call_count":28,"total_cputime":96,"total_time":40,"estimated_time_to_regain_access":0}]}"#)

@@ -40,6 +40,8 @@ pub struct Connection {
     pub streams: BTreeMap<String, Arc<Stream>>,
     /// Masks its secrets.
     pub redactor: Redactor,
+    /// Some of its secrets come from files, which may change.
+    pub(crate) reads_files: bool,
     /// Tells credentials apart: a change of it means that a person has signed in anew.
     pub fingerprint: String,
     /// Who shares the credential's limits: everyone on the same credential; without one a vendor goes by the caller's
@@ -213,6 +215,7 @@ impl Connection {
             origins,
             streams,
             redactor,
+            reads_files: !settings.auth.files().is_empty(),
             fingerprint,
         })
     }

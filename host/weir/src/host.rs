@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -28,6 +29,7 @@ use crate::oauth::{KeySource, Keyring};
 use crate::poll::{Ledger, Report};
 use crate::random::Random;
 use crate::schedule::{self, Held, Scheduler};
+use crate::secret_files::SecretFiles;
 use crate::sign_in::SignIn;
 use crate::status::{LastLook, Meters, Remarks};
 use crate::stop::Stop;
@@ -58,6 +60,8 @@ pub struct Host {
     pub ledger: Ledger,
     /// Credentials that expire.
     pub keyring: Arc<Keyring>,
+    /// Secrets that are read again when their files change.
+    pub secret_files: SecretFiles,
     /// Connections that wait for a person.
     pub sign_in: SignIn,
     /// The due queue.
@@ -77,6 +81,8 @@ pub struct Host {
     /// Told when the host is to stop.
     pub stop: Stop,
     prepared: watch::Sender<bool>,
+    /// Units are polled when they fall due, not only when somebody asks.
+    scheduled: AtomicBool,
 }
 
 /// Why a host can't be opened.
@@ -272,6 +278,7 @@ impl Host {
             connections: Connections::default(),
             ledger,
             keyring: Arc::new(keyring),
+            secret_files: SecretFiles::default(),
             sign_in: SignIn::default(),
             trust: Trust::default(),
             children: Children::default(),
@@ -281,6 +288,7 @@ impl Host {
             last_look: LastLook::default(),
             stop,
             prepared: watch::Sender::new(false),
+            scheduled: AtomicBool::new(false),
         }))
     }
 
@@ -292,6 +300,7 @@ impl Host {
     /// # Errors
     /// When the store fails.
     pub async fn prepare(self: &Arc<Self>, scheduled: bool) -> Result<(), StoreError> {
+        self.scheduled.store(scheduled, Ordering::Relaxed);
         if !scheduled {
             self.scheduler.only_on_demand();
         }
@@ -314,6 +323,11 @@ impl Host {
         }
     }
 
+    /// Units are polled when they fall due, not only when somebody asks.
+    pub(crate) fn is_scheduled(&self) -> bool {
+        self.scheduled.load(Ordering::Relaxed)
+    }
+
     /// Has [`Host::prepare`] ended?
     pub fn is_prepared(&self) -> bool {
         *self.prepared.borrow()
@@ -323,20 +337,21 @@ impl Host {
     ///
     /// # Errors
     /// When the store fails.
-    pub async fn prepare_connection(
-        self: &Arc<Self>,
-        name: &str,
-        scheduled: bool,
-    ) -> Result<(), StoreError> {
+    pub async fn prepare_connection(&self, name: &str, scheduled: bool) -> Result<(), StoreError> {
         self.prepare_one(name, scheduled).await?;
         self.trust.write();
         Ok(())
     }
 
-    async fn prepare_one(self: &Arc<Self>, name: &str, scheduled: bool) -> Result<(), StoreError> {
+    async fn prepare_one(&self, name: &str, scheduled: bool) -> Result<(), StoreError> {
         let Some(settings) = self.config.connections.get(name) else {
             return Ok(());
         };
+        let renewed = self.secret_files.auth(name).map(|auth| config::Connection {
+            auth,
+            ..settings.clone()
+        });
+        let settings = renewed.as_ref().unwrap_or(settings);
         let ready = self.make_ready(name, settings, &self.config.source).await;
         let admitted = ready.and_then(|(connection, keys)| {
             let trusted = self.trust.admit(&connection);
@@ -378,7 +393,7 @@ impl Host {
 
     /// Puts a connection together, if its connector is trusted, and names its units. Changes nothing.
     pub(crate) async fn make_ready(
-        self: &Arc<Self>,
+        &self,
         name: &str,
         settings: &config::Connection,
         source: &config::Source,
@@ -391,7 +406,7 @@ impl Host {
 
     /// Puts a connection together, whether or not its connector is trusted.
     pub(crate) async fn put_together(
-        self: &Arc<Self>,
+        &self,
         name: &str,
         settings: &config::Connection,
         source: &config::Source,

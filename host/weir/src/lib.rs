@@ -16,6 +16,7 @@
 //! | [`schedule`] | the due queue: when which unit is polled, by one at a time |
 //! | [`poll`] | one poll of one unit, from lease to commit |
 //! | [`http`], [`oauth`] | client, guard, credentials; tokens that are renewed |
+//! | [`secret_files`] | secrets that are read again when their files change |
 //! | [`store`] | everything that must survive a crash |
 //! | [`sink`], [`deliveries`] | delivery from the outbox |
 //! | [`clock`], [`random`] | time and chance |
@@ -41,6 +42,7 @@ pub mod oauth;
 pub mod poll;
 pub mod random;
 pub mod schedule;
+pub mod secret_files;
 pub mod sign_in;
 pub mod simulate;
 pub mod sink;

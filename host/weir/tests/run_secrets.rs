@@ -284,3 +284,106 @@ fn case_135_case_137_no_file_log_or_answer_holds_a_credential() {
     // The search itself finds what is there.
     assert!(holds(&fs::read(place.path("password")).unwrap(), PASSWORD));
 }
+
+#[test]
+fn a_secret_that_is_renewed_in_its_file_is_used_by_the_next_poll() {
+    let taken: Arc<Mutex<String>> = Arc::new(Mutex::new("Bearer first-4711".to_owned()));
+    let takes = taken.clone();
+    let vendor = Vendor::new(move |asked| {
+        if asked.header("authorization") == Some(&takes.lock().unwrap()) {
+            json(orders(2))
+        } else {
+            answer(401, &[], "{}")
+        }
+    });
+    let auth = "auth = { bearer = { file = \"token\" } }";
+    let place = Place::new(&format!(
+        "{}{FILES}",
+        connection("acme", &vendor.origin(), auth)
+    ));
+    let token = place.path("token");
+    write_secret(&token, "first-4711\n");
+    let mut running = place.start(&["run"]);
+    running.until_said("weir runs");
+    place.until_delivered("acme", 2);
+    let sent = |value: &str| {
+        let asked = vendor.asked();
+        let of_it = |asked: &&Asked| asked.header("authorization") == Some(value);
+        asked.iter().filter(of_it).count()
+    };
+
+    // Renewed, as careful programs do it, while the vendor takes both: no poll is refused.
+    vendor.script(|_| json(orders(3)));
+    write_secret(&place.path("token.new"), "second-4712");
+    fs::rename(place.path("token.new"), &token).unwrap();
+    until("the new one is used", || {
+        (sent("Bearer second-4712") > 2).then_some(())
+    });
+    let firsts = sent("Bearer first-4711");
+    assert_eq!(place.ask(&["status"]).code(), 0);
+
+    // Unreadable, empty, open to others: the one before is used on, and that is said.
+    for (what, mode, said) in [
+        ("", 0o600, "is empty"),
+        ("third-4713", 0o644, "can be read by other users"),
+    ] {
+        fs::write(&token, what).unwrap();
+        fs::set_permissions(&token, fs::Permissions::from_mode(mode)).unwrap();
+        let told = until("it is said", || {
+            let told = place.ask(&["status"]);
+            told.out.contains(said).then_some(told)
+        });
+        assert_eq!(told.code(), 3);
+        assert!(
+            told.out.contains("what it held before is used on"),
+            "{told:?}"
+        );
+    }
+    fs::remove_file(&token).unwrap();
+    until("it is said", || {
+        place
+            .ask(&["status"])
+            .out
+            .contains("cannot be read")
+            .then_some(())
+    });
+    let seconds = sent("Bearer second-4712");
+    until("polls go on with the one before", || {
+        (sent("Bearer second-4712") > seconds + 1).then_some(())
+    });
+
+    // Revoked at the vendor: a new one in the file is a sign-in, and nobody has to say so.
+    *taken.lock().unwrap() = "Bearer fourth-4714".to_owned();
+    let takes = taken.clone();
+    vendor.script(move |asked| {
+        if asked.header("authorization") == Some(&takes.lock().unwrap()) {
+            json(orders(4))
+        } else {
+            answer(401, &[], "{}")
+        }
+    });
+    until("it needs a sign-in", || {
+        place
+            .ask(&["status"])
+            .out
+            .contains("acme needs a sign-in")
+            .then_some(())
+    });
+    write_secret(&token, "fourth-4714");
+    place.until_delivered("acme", 4);
+    until("nothing needs a person", || {
+        (place.ask(&["status"]).code() == 0).then_some(())
+    });
+    let ended = running.stop();
+    assert_eq!(ended.code(), 0);
+    assert_eq!(
+        sent("Bearer first-4711"),
+        firsts,
+        "the first one is never used again"
+    );
+    assert_eq!(sent("Bearer third-4713"), 0);
+    assert_eq!(place.keys("acme"), first_revisions(4));
+    for secret in ["first-4711", "second-4712", "third-4713", "fourth-4714"] {
+        assert!(!ended.err.contains(secret), "{ended:?}");
+    }
+}

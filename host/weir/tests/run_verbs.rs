@@ -280,10 +280,8 @@ fn a_sync_whose_host_ends_ends_too() {
             (vendor.count("/acme") == 1).then_some(())
         });
         let mut sync = place.start(&["sync", "acme"]);
-        until("the host has heard it", || {
-            let heard = place.ask(&["status"]).out.contains("polling");
-            (heard || sync.is_gone()).then_some(())
-        });
+        // The host has heard it; before, the sync might not have found it any more.
+        sync.until_said("joining that poll");
         if killed {
             running.kill();
         } else {

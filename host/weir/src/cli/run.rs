@@ -12,6 +12,7 @@ use crate::catalogue::{self, Changes};
 use crate::control;
 use crate::deliveries::Deliveries;
 use crate::host::{DRAIN, Host};
+use crate::secret_files;
 use crate::status;
 use crate::stop::{self, Stop};
 
@@ -49,8 +50,10 @@ impl Run {
             tracing::warn!("no connection is configured: nothing is polled");
         }
         let reload = tokio::spawn(reload(host.clone()));
+        let secrets = tokio::spawn(secret_files::watch(host.clone()));
         host.run().await;
         reload.abort();
+        secrets.abort();
         deliveries.finish(&host, DRAIN).await;
         // It ends with the host; a panic of it is in the log.
         let _ = control.await;

@@ -1,9 +1,11 @@
 //! `connection.NAME.auth`: the credential, by reference.
 
+use std::path::PathBuf;
+
 use super::oauth2::OAuth2;
 use super::reader::{Entry, Report};
-use super::reference::plain_or_secret;
 pub(super) use super::reference::secret;
+use super::reference::{file_secret, plain_or_secret};
 use super::secret::{Secret, SecretSource};
 
 /// `auth = { ... }`: how the connection proves who it is. The connector never sees it.
@@ -65,6 +67,57 @@ impl Auth {
             Auth::Query { .. } => "query",
             Auth::OAuth2(_) => "oauth2",
         }
+    }
+
+    /// Its secrets that are read again when their files change.
+    fn renewable(&self) -> Vec<&Secret> {
+        match self {
+            // Its tokens are renewed by the host.
+            Auth::None | Auth::OAuth2(_) => Vec::new(),
+            Auth::Bearer(value) | Auth::Header { value, .. } | Auth::Query { value, .. } => {
+                vec![value]
+            }
+            Auth::Basic { user, password } => vec![user, password],
+        }
+    }
+
+    /// The files that they come from.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let file = |secret: &&Secret| secret.file();
+        self.renewable().iter().filter_map(file).collect()
+    }
+
+    /// The same with what the files hold now.
+    pub(crate) fn read_again(&self) -> Result<Auth, String> {
+        let again = |secret: &Secret| match secret.file() {
+            Some(path) => file_secret(&path).map_err(|problem| problem.to_string()),
+            None => Ok(secret.clone()),
+        };
+        Ok(match self {
+            Auth::None | Auth::OAuth2(_) => self.clone(),
+            Auth::Bearer(value) => Auth::Bearer(again(value)?),
+            Auth::Basic { user, password } => {
+                let user = again(user)?;
+                if user.reveal().contains(':') {
+                    return Err(format!(
+                        "{} holds a user with a colon, which basic authentication cannot carry",
+                        user.source()
+                    ));
+                }
+                Auth::Basic {
+                    user,
+                    password: again(password)?,
+                }
+            }
+            Auth::Header { name, value } => Auth::Header {
+                name: name.clone(),
+                value: again(value)?,
+            },
+            Auth::Query { name, value } => Auth::Query {
+                name: name.clone(),
+                value: again(value)?,
+            },
+        })
     }
 
     /// `allow_http`: what is secret may go out unencrypted.

@@ -3,6 +3,7 @@
 //! Promises: a command is run as it is written, never by a shell, and not longer than [`PATIENCE`]; no text here holds
 //! what was read. Refuses: a file that other users may read, and a secret that is empty or that no header can carry.
 
+use std::fmt;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -18,6 +19,8 @@ use super::secret::{Secret, SecretSource};
 
 const HELP: &str = "allowed: { env = \"NAME\" }, { file = \"path\" }, { command = [\"program\", \"argument\"] } or \
                     { systemd = \"name\" }; example: { env = \"SHOP_TOKEN\" }";
+
+const READABLE: &str = "allowed: a readable text file that holds the secret alone";
 
 /// How long a command may take; some ask a person to unlock something.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -90,16 +93,43 @@ fn from_file(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Secret> {
     if !report.resolve {
         return Some(Secret::from_source("", source));
     }
-    if others_may_read(&path) {
-        report.complain(
-            at,
-            &format!("{source} can be read by other users of this machine"),
-            &format!("do this: chmod 600 {shown}"),
-        );
-        return None;
+    match file_secret(&path) {
+        Ok(secret) => Some(secret),
+        Err(Unfit { problem, help }) => {
+            report.complain(at, &problem, &help);
+            None
+        }
     }
-    let value = read_text(at, &path, &source, report)?;
-    clean(at, &value, source, report)
+}
+
+/// A secret that can't be used: what is wrong, and what to do.
+#[derive(Debug)]
+pub(super) struct Unfit {
+    problem: String,
+    help: String,
+}
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.problem, self.help)
+    }
+}
+
+/// What a file holds, if it is for its owner alone and holds one secret.
+pub(super) fn file_secret(path: &Path) -> Result<Secret, Unfit> {
+    let shown: Arc<str> = path.display().to_string().into();
+    let source = SecretSource::File(Arc::clone(&shown));
+    if others_may_read(path) {
+        return Err(Unfit {
+            problem: format!("{source} can be read by other users of this machine"),
+            help: format!("do this: chmod 600 {shown}"),
+        });
+    }
+    let value = fs::read_to_string(path).map_err(|error| Unfit {
+        problem: format!("{source} cannot be read: {error}"),
+        help: READABLE.to_owned(),
+    })?;
+    cleaned(&value, source)
 }
 
 fn read_text(
@@ -110,8 +140,7 @@ fn read_text(
 ) -> Option<String> {
     fs::read_to_string(path)
         .map_err(|error| {
-            let help = "allowed: a readable text file that holds the secret alone";
-            report.complain(at, &format!("{source} cannot be read: {error}"), help);
+            report.complain(at, &format!("{source} cannot be read: {error}"), READABLE);
         })
         .ok()
 }
@@ -251,18 +280,30 @@ fn clean(
     source: SecretSource,
     report: &mut Report<'_>,
 ) -> Option<Secret> {
+    match cleaned(value, source) {
+        Ok(secret) => Some(secret),
+        Err(Unfit { problem, help }) => {
+            report.complain(at, &problem, &help);
+            None
+        }
+    }
+}
+
+fn cleaned(value: &str, source: SecretSource) -> Result<Secret, Unfit> {
     let value = value.trim_matches(['\r', '\n', ' ', '\t']);
     if value.is_empty() {
-        report.complain(at, &format!("the secret from {source} is empty"), HELP);
-        return None;
+        return Err(Unfit {
+            problem: format!("the secret from {source} is empty"),
+            help: HELP.to_owned(),
+        });
     }
     if value.chars().any(char::is_control) {
-        report.complain(
-            at,
-            &format!("the secret from {source} holds a line break or another control character"),
-            "allowed: one line",
-        );
-        return None;
+        return Err(Unfit {
+            problem: format!(
+                "the secret from {source} holds a line break or another control character"
+            ),
+            help: "allowed: one line".to_owned(),
+        });
     }
-    Some(Secret::from_source(value, source))
+    Ok(Secret::from_source(value, source))
 }

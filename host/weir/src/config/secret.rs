@@ -1,6 +1,7 @@
 //! Secrets: read from where the configuration says, handed to the credential code, shown to nobody.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A secret value. It cannot be printed or serialised: `Debug` shows where it came from, never what it is.
@@ -53,6 +54,14 @@ impl Secret {
     /// The secret itself. To be used where a request is signed or a text is masked, nowhere else.
     pub fn reveal(&self) -> &str {
         &self.value
+    }
+
+    /// The file that it came from.
+    pub(crate) fn file(&self) -> Option<PathBuf> {
+        match &self.from {
+            SecretSource::File(path) => Some(PathBuf::from(&**path)),
+            _ => None,
+        }
     }
 
     /// Where it came from.

@@ -46,6 +46,12 @@ pub async fn poll(host: &Host, job: Job) -> Report {
         Err(error) => return store_failed(host, None, &error),
     };
     let key = row.key.clone();
+    let known = host.connections.get(&key.connection);
+    if known.is_some_and(|connection| connection.reads_files)
+        && let Err(error) = host.renew_secrets(&key.connection).await
+    {
+        return store_failed(host, Some(&key), &error);
+    }
     let Some(connection) = host.connections.get(&key.connection) else {
         return skipped(row, "its connection is not ready");
     };

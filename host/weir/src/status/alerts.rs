@@ -8,7 +8,7 @@ use crate::store::ReviewKind;
 use crate::verbs::text::{bytes, count, length, moment};
 
 /// Every signal that can alert. The first seven are those that retries would hide.
-pub const SIGNALS: [&str; 18] = [
+pub const SIGNALS: [&str; 19] = [
     "retries",
     "oldest-due",
     "sign-in",
@@ -17,6 +17,7 @@ pub const SIGNALS: [&str; 18] = [
     "pinned",
     "gaps",
     "not-ready",
+    "secret-file",
     "connector-file",
     "long-wait",
     "sink",
@@ -83,6 +84,15 @@ pub(super) fn needs(limits: &Alert, view: &Snapshot) -> Vec<Need> {
             need(
                 "not-ready",
                 format!("{} is not polled: {why}", connection.name),
+            );
+        }
+        if let Some(why) = &connection.secret_file {
+            need(
+                "secret-file",
+                format!(
+                    "{}: {why}: what it held before is used on, and a new start would fail",
+                    connection.name
+                ),
             );
         }
     }

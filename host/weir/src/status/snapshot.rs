@@ -82,6 +82,9 @@ pub struct ConnectionStatus {
     pub starting: bool,
     /// Why it is not polled, where its configuration, connector or credential is wrong.
     pub not_ready: Option<String>,
+    /// Why its secret files can't be read any more; what was read before is used on.
+    #[serde(default)]
+    pub secret_file: Option<String>,
     /// `pause = true`.
     pub paused: bool,
     /// It waits for a person to sign in.
@@ -331,6 +334,7 @@ fn connections(host: &Host, units: &BTreeMap<String, u64>) -> Vec<ConnectionStat
                 starting: state.is_none(),
                 connector: settings.connector.clone(),
                 not_ready: state.and_then(Result::err),
+                secret_file: host.secret_files.problem(name),
                 paused: settings.pause,
                 needs_sign_in: needed.map(|needed| SignInNeeded {
                     since: needed.since,

@@ -51,6 +51,7 @@ pub(super) async fn answer(
         return Err(no_connection(host, name));
     }
     let signed_in = host.sign_in.needed(name).is_some();
+    host.renew_secrets(name).await?;
     if let Some(connection) = host.connections.get(name)
         && let Some((_, held)) = connection.renewal()
     {
