@@ -210,7 +210,8 @@ async fn case_021_a_limit_waits_for_its_floor_although_some_budget_is_left() {
 }
 
 #[tokio::test]
-async fn a_403_with_a_limit_that_can_be_read_is_a_wait_whatever_the_connector_makes_of_its_status() {
+async fn a_403_with_a_limit_that_can_be_read_is_a_wait_whatever_the_connector_makes_of_its_status()
+{
     // It goes by the status alone.
     let by_status = format!(
         "{}{}",

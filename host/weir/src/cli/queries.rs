@@ -116,7 +116,7 @@ pub struct Login {
 /// `weir resume`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples: weir resume oss, weir resume sink.hook\n\
-    Renew the credential first; a changed one in weir.toml counts as a sign-in by itself at the next start.")]
+    Renew the credential first; a changed one counts as a sign-in by itself, in weir.toml at the next start, in a file at once.")]
 pub struct Resume {
     /// The connection's name in weir.toml; a sink that needs a person is `sink.NAME`
     #[arg(value_name = "CONNECTION")]
