@@ -11,11 +11,21 @@
 //!   is asked for again in narrow parts; what was learnt from that is kept.
 //! - A position that the vendor may have lost without a word (answer after answer is empty, and none names a position) is
 //!   left out now and then, and what comes is matched with what is known.
+//!
+//! | file | job |
+//! | --- | --- |
+//! | `watch` | what a walk tells of the vendor: its order, its feed, the position it was asked from |
+//! | `width` | how wide a window the vendor bears |
+//! | `behind` | what is not read while every try fails, units that stand still, and how late records are |
+
+mod behind;
+mod watch;
+mod width;
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock_skew::VendorClock;
-use crate::coverage::{self, Coverage, Extent, Feed, Gap, GapSource};
+use crate::coverage::{self, Coverage, Extent, Gap, GapSource};
 use crate::doubles::Doubles;
 use crate::fault::FaultHistory;
 use crate::gaps::{By, Gaps};
@@ -26,25 +36,16 @@ use crate::overlap::{self, Lags, Overlap};
 use crate::quiet::Asked;
 use crate::rhythm::Rhythm;
 use crate::side::Side;
-use crate::still::{Standing, Still};
+use crate::still::Still;
 use crate::walk::{Ending, Start, Tally, Walk};
 use crate::window::{self, Ask};
+
+pub use width::{Narrow, Stage};
 
 /// Walks in a row that disagreed with the vendor's total or went in a circle, after which the unit moves on.
 const PATIENCE: u32 = 3;
 /// Silent answers in a row after which an opaque position is left out once; and again after twice as many, and so on.
 const SILENT: u32 = 6;
-/// Windows up to this are narrow enough to be believed when they are empty, in ms, whatever the unit's interval is.
-const NARROW: Duration = 600_000;
-/// No narrower window is tried to get a record to show that is known to be there, in ms.
-const NARROWEST: Duration = 60_000;
-/// Narrow windows that are asked for at most where the newest known record shows in none.
-const HIDDEN_WINDOWS: Duration = 48;
-/// How long wide windows are left alone after narrow ones have brought nothing, in ms: at first, and at most.
-const FIRST_REST: Duration = 3_600_000;
-const LONGEST_REST: Duration = 86_400_000;
-/// A unit is behind when nothing has been read whole for at least this long, in ms.
-const BEHIND: Duration = 1_800_000;
 
 /// The stored state of one unit. The store keeps it as one row and does not look into it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -116,46 +117,6 @@ pub struct UnitState {
     pub waiting: Option<Waiting>,
     /// How the last poll ended.
     pub last: Option<Last>,
-}
-
-/// A vendor that answers nothing to a wide window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Narrow {
-    /// The widest window that is asked for, in ms.
-    pub width: Duration,
-    /// How it stands with it.
-    pub stage: Stage,
-    /// How long the wide windows were last left alone after narrow ones had brought nothing, in ms.
-    pub pause: Duration,
-}
-
-/// How far it is known at which width the vendor answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stage {
-    /// It is being found out at which width the newest known record shows.
-    Probing,
-    /// It shows at this width: what these windows bring, and that they are empty, can be believed.
-    Shown,
-    /// It shows at no width: it may be gone. What these windows bring is taken; that they are empty proves nothing.
-    Hidden,
-    /// They brought nothing: asked in wide windows again, and in narrow ones not before that time, by this machine's clock.
-    Resting {
-        /// Until when.
-        until: Timestamp,
-    },
-    /// The narrow windows brought what the wide one had not shown: none is wider, for good.
-    Proven,
-}
-
-impl Narrow {
-    /// No window is wider than this, in ms.
-    pub fn cap(&self) -> Option<Duration> {
-        match self.stage {
-            Stage::Resting { .. } => None,
-            _ => Some(self.width),
-        }
-    }
 }
 
 /// One answer of a feed of the newest records.
@@ -432,249 +393,6 @@ impl UnitState {
         {
             self.side.settled = Some(window::settle_from(settle, until, settings.start));
         }
-    }
-
-    /// The first two records in the wrong order end the trust in the order of the listing. Returns what to say of it.
-    pub(crate) fn watch_order(&mut self, walk: &Walk, settings: &Settings) -> Option<String> {
-        let inversion = walk.watch.inversion?;
-        if settings.stream.order != Order::Ascending || self.disordered {
-            return None;
-        }
-        self.disordered = true;
-        Some(format!(
-            "the vendor does not list the oldest change first, as its connector says (a record is {} older than the one before \
-             it): from now on nothing relies on the order",
-            length(inversion.before.abs_diff(inversion.after))
-        ))
-    }
-
-    /// An empty answer to a wide window that ought to hold the newest record that is known. It is not believed: the window
-    /// is asked for again in narrow parts. True: nothing of this walk counts.
-    fn is_unproven(&mut self, settings: &Settings, walk: &Walk, end: &End<'_>) -> bool {
-        let (Some(since), Some(watermark)) = (walk.window.since, self.watermark) else {
-            return false;
-        };
-        let ought_to_show = since <= watermark && watermark < walk.window.until;
-        let empty =
-            end.ending == Ending::Complete && end.tally.records == 0 && end.tally.not_modified == 0;
-        if settings.stream.cursor != CursorKind::Timestamp
-            || walk.reason == Reason::Resync
-            || !(empty && ought_to_show)
-        {
-            return false;
-        }
-        let width = walk.window.until.abs_diff(since);
-        let usual = self
-            .overlap(settings)
-            .saturating_add(settings.interval.ceiling())
-            .saturating_mul(2)
-            .max(NARROW);
-        let wide = !walk.capped && settings.stream.window_cap.is_none() && width > usual;
-        let pause = self.narrow.map_or(0, |narrow| narrow.pause);
-        let probing = |width| Narrow {
-            width,
-            stage: Stage::Probing,
-            pause,
-        };
-        let narrow = match self.narrow {
-            None if wide => probing(usual),
-            Some(Narrow {
-                stage: Stage::Resting { until },
-                ..
-            }) if wide && until <= end.now => probing(usual),
-            Some(narrow) if narrow.stage == Stage::Probing => {
-                let half = narrow.width / 2;
-                if half >= NARROWEST {
-                    probing(half)
-                } else {
-                    let all = self.clock.now(end.now).abs_diff(since);
-                    Narrow {
-                        width: usual.max(all / HIDDEN_WINDOWS),
-                        stage: Stage::Hidden,
-                        pause,
-                    }
-                }
-            }
-            _ => return false,
-        };
-        self.narrow = Some(narrow);
-        self.resume = Some(since);
-        true
-    }
-
-    /// The window's emptiness would be proof enough to go on from its end: it is no wider than the vendor bears.
-    fn is_proof(&self, walk: &Walk, tally: &Tally) -> bool {
-        let came = tally.records > 0;
-        match self.narrow.map(|narrow| narrow.stage) {
-            None | Some(Stage::Resting { .. }) => walk.capped,
-            // The last of the narrow windows of a catch-up is as good a proof as those before it.
-            Some(Stage::Shown | Stage::Proven) => true,
-            Some(Stage::Probing | Stage::Hidden) => came && walk.capped,
-        }
-    }
-
-    /// What the windows of a catch-up have shown of the width that the vendor bears. Returns what to say of it.
-    fn learn_width(&mut self, tally: &Tally, now: Timestamp) -> Option<String> {
-        let narrow = self.narrow.as_mut()?;
-        let came = tally.records > 0 || tally.not_modified > 0;
-        match narrow.stage {
-            Stage::Proven => return None,
-            Stage::Resting { .. } => {
-                if came {
-                    self.narrow = None;
-                }
-                return None;
-            }
-            Stage::Probing | Stage::Hidden if came => narrow.stage = Stage::Shown,
-            Stage::Probing | Stage::Hidden | Stage::Shown => {}
-        }
-        if tally.productive() && narrow.stage == Stage::Shown {
-            narrow.stage = Stage::Proven;
-            return Some(format!(
-                "the vendor answers nothing to windows that are too wide for it: none is wider than {} from now on",
-                length(narrow.width)
-            ));
-        }
-        if self.resume.is_none() {
-            self.narrow = (narrow.stage == Stage::Hidden).then(|| {
-                let pause = narrow
-                    .pause
-                    .saturating_mul(2)
-                    .clamp(FIRST_REST, LONGEST_REST);
-                Narrow {
-                    stage: Stage::Resting {
-                        until: now.saturating_add_unsigned(pause),
-                    },
-                    pause,
-                    ..*narrow
-                }
-            });
-        }
-        None
-    }
-
-    /// A feed whose answers have nothing in common any more has lost what lay between. Returns what to say of it.
-    fn watch_feed(&mut self, walk: &Walk, end: &End<'_>) -> Option<String> {
-        let stream = &end.settings.stream;
-        let ends = walk.ends.as_ref()?;
-        if stream.cursor != CursorKind::Snapshot || end.ending == Ending::Stalled {
-            return None;
-        }
-        let tally = end.tally;
-        let before = self.feed.replace(Shown {
-            records: tally.records,
-            newest: ends.newest(stream.order),
-            stamp: walk.newest.seen,
-        })?;
-        let known = tally.records.saturating_sub(tally.new);
-        // An answer that is as long as the last one is as long as the feed.
-        let full = walk.last_full || walk.truncated || before.records == tally.records;
-        if known > 0 || !full || tally.not_modified > 0 || tally.records < 2 {
-            return None;
-        }
-        let by_stamp = Feed {
-            records: tally.records,
-            known,
-            newest_before: before.stamp,
-            oldest: walk.oldest,
-        };
-        let extent = match (before.stamp, walk.oldest) {
-            (Some(_), Some(_)) => coverage::fell_off(&by_stamp)?,
-            // Without stamps: some time between the two polls.
-            _ => {
-                let last = self.clock.now(self.last.as_ref()?.ended);
-                Extent {
-                    since: last.min(walk.window.until.saturating_sub(1)),
-                    until: walk.window.until,
-                }
-            }
-        };
-        if extent.since >= extent.until {
-            return None;
-        }
-        let detail = format!(
-            "after id {} and before id {}",
-            before.newest,
-            ends.oldest(stream.order)
-        );
-        let remark = format!("records fell off the feed between two polls: {detail}");
-        self.gaps.note(Gap {
-            detail: Some(detail),
-            ..Gap::new(extent, GapSource::NoOverlap, end.now)
-        });
-        Some(remark)
-    }
-
-    /// Whether the vendor still knows the position that it is asked from. Returns what to say of it.
-    fn watch_cursor(&mut self, walk: &Walk, tally: &Tally) -> Option<String> {
-        let silent = tally.records == 0 && walk.next_cursor.is_none();
-        if silent || (walk.unanchored && !tally.productive()) {
-            self.silent = self.silent.saturating_add(1);
-            return None;
-        }
-        let answers = std::mem::take(&mut self.silent);
-        walk.unanchored.then(|| {
-            format!(
-                "the vendor had lost the position without a word ({answers} empty answers): asked without it, and matched \
-                 with what is known"
-            )
-        })
-    }
-
-    /// The part that a unit has not read for long because every try has failed, while that lasts: it is a hole, although
-    /// nothing says that it will stay one. `now` is this machine's time.
-    pub fn behind(&self, settings: &Settings, now: Timestamp) -> Option<Gap> {
-        let patience = settings.interval.ceiling().saturating_mul(2).max(BEHIND);
-        self.unread(now).filter(|gap| gap.extent.width() > patience)
-    }
-
-    /// The same, however short it is.
-    pub fn unread(&self, now: Timestamp) -> Option<Gap> {
-        let held_up = self.parked.is_some()
-            || self.waiting.is_some()
-            || self.doubtful > 0
-            || !self.faults.counts.is_empty();
-        let reached = self.coverage.extents().last()?.until;
-        let vendor_now = self.clock.now(now);
-        let extent = Extent {
-            since: reached,
-            until: vendor_now,
-        };
-        (held_up && reached < vendor_now).then(|| {
-            let since = self.last_whole(now, vendor_now, reached);
-            Gap {
-                detail: self
-                    .waiting
-                    .as_ref()
-                    .map(|waiting| waiting.why.clone())
-                    .or_else(|| self.last.as_ref()?.message.clone()),
-                ..Gap::new(extent, GapSource::GivenUp, since)
-            }
-        })
-    }
-
-    /// When that was read, by this machine's clock.
-    fn last_whole(&self, now: Timestamp, vendor_now: Timestamp, reached: Timestamp) -> Timestamp {
-        now.saturating_sub(vendor_now.saturating_sub(reached))
-    }
-
-    /// Whether it is polled and brings nothing new, for longer than ever. `now` is this machine's time.
-    pub fn standing(&self, now: Timestamp) -> Option<Standing> {
-        self.still.standing(self.clock.now(now))
-    }
-
-    /// Logs how late the records of a walk became visible.
-    pub(crate) fn note_lags(&mut self, end: &End<'_>, away: Duration) {
-        let lags = overlap::measured(end.lags, self.clock.skew(), away, &end.settings.overlap);
-        self.lags.observe(&lags, away, end.now);
-    }
-
-    /// How much longer than its interval the unit was not asked before a poll that began at `started`, in ms: the host was
-    /// down, or the vendor made it wait. That is no lag of the vendor's.
-    fn away(&self, started: Timestamp) -> Duration {
-        let since = self.last.as_ref().map_or(started, |last| last.ended);
-        let rest = started.saturating_sub(since).max(0).unsigned_abs();
-        rest.saturating_sub(self.interval.current)
     }
 
     /// The walk has ended.
