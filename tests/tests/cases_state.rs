@@ -114,6 +114,35 @@ async fn case_139_a_kill_before_the_end_of_a_walk_moves_no_position() {
 }
 
 #[tokio::test]
+async fn case_139_a_kill_between_two_pages_moves_no_position() {
+    let script = Script::by(|_| nothing());
+    script.then([
+        page(&[("1", "09:00:00"), ("2", "09:59:00")], r#""next":"t2""#),
+        nothing().taking(60_000),
+    ]);
+    let rig = open(&config(WINDOW, USUAL), &script).await;
+    let unit = rig.unit("shop/orders").id;
+    let (_, _report) = rig
+        .host
+        .scheduler
+        .ask(unit, weir_rules::model::Reason::Schedule);
+    // The second page is on its way, and the first one is stored.
+    while script.asked().len() < 2 || ids(&rig).len() < 2 {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    let rig = rig.crash().await;
+    assert_eq!(ids(&rig), ["1", "2"]);
+    assert_eq!(rig.unit("shop/orders").state.watermark, None);
+    script.then([page(&[("3", "09:30:00")], "")]);
+    rig.poll("shop/orders").await;
+    assert_eq!(ids(&rig), ["1", "2", "3"]);
+    assert_eq!(
+        rig.unit("shop/orders").state.watermark,
+        Some(ms("09:59:00"))
+    );
+}
+
+#[tokio::test]
 async fn case_141_a_sink_that_lags_makes_nothing_come_twice() {
     let orders: Vec<_> = (1..=24)
         .map(|n| order(&format!("o{n}"), "09:59:00"))

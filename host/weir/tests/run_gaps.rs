@@ -255,7 +255,7 @@ fn what_was_asked_for_and_is_gone_can_be_accepted_too() {
 #[test]
 fn a_hole_behind_the_vendors_own_position_names_the_way_out_and_that_closes_it() {
     let broken = |token: bool| match token {
-        true => answer(404, &[], "no such page"),
+        true => answer(403, &[], "not for you"),
         false => json(r#"{"orders":[{"id":1}],"next":"t2"}"#),
     };
     let vendor = Vendor::new(move |asked| broken(asked.target.contains("token=t2")));

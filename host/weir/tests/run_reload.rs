@@ -74,7 +74,9 @@ fn case_165_a_connector_is_written_replaced_deleted_and_put_back() {
     let loaded = |running: &Running| running.log().matches("connector loaded").count();
     assert_eq!(loaded(&running), 1, "{}", running.log());
 
-    // It is written over, slowly: the old one serves meanwhile.
+    // It is written over, slowly: the old one serves meanwhile, and nobody reads what is half-written.
+    let complaints = |running: &Running| running.log().matches("does not load").count();
+    let complained = complaints(&running);
     let before = vendor.count("/acme");
     write_in_pieces(&file, &rest_with_a_mark(1));
     assert!(
@@ -85,6 +87,7 @@ fn case_165_a_connector_is_written_replaced_deleted_and_put_back() {
         digest(&place).filter(|now| *now != first)
     });
     assert_eq!(loaded(&running), 2, "{}", running.log());
+    assert_eq!(complaints(&running), complained, "{}", running.log());
 
     // It is replaced by a rename.
     let aside = place.path("rest.new");

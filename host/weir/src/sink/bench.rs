@@ -10,8 +10,8 @@ use weir_rules::model::Timestamp;
 use crate::clock::{BoxFuture, Clock};
 use crate::sink::{Delivery, DeliverySettings, Mode, Sink};
 use crate::store::{
-    Commit, Conclusion, DeadLetter, Dedup, Durable, Fuse, LetterId, MemoryDisk, PreparedRecord,
-    RecordData, RedbStore, Seen, Store, StoreOptions, Ticket, UnitId, UnitKey,
+    Commit, Conclusion, DeadLetter, Dedup, Durable, Fuse, LetterId, MemoryDisk, Op, OutboxEntry,
+    PreparedRecord, RecordData, RedbStore, Seen, Store, StoreOptions, Ticket, UnitId, UnitKey,
 };
 
 /// 2023-11-14T22:13:20Z: when the tests begin.
@@ -37,6 +37,27 @@ impl Clock for LeapingClock {
             .fetch_add(wait.as_millis() as u64, Ordering::SeqCst);
         Box::pin(tokio::task::yield_now())
     }
+}
+
+/// So many entries of one unit, with this content each.
+pub(super) fn entries(count: u64, data: &str) -> Vec<OutboxEntry> {
+    let unit = Arc::new(UnitKey {
+        connection: "acme".into(),
+        stream: "orders".into(),
+        partition: None,
+    });
+    (1..=count)
+        .map(|sequence| OutboxEntry {
+            sequence,
+            unit: unit.clone(),
+            id: sequence.to_string(),
+            revision: 1,
+            op: Op::Insert,
+            updated_at: None,
+            seen_at: 0,
+            data: RecordData::Text(data.into()),
+        })
+        .collect()
 }
 
 /// A store with one unit and the sink `out`.

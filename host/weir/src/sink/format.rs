@@ -91,29 +91,11 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use crate::store::{Op, RecordData, UnitKey};
+    use crate::sink::bench;
 
     fn entries(count: u64) -> Vec<OutboxEntry> {
-        let unit = Arc::new(UnitKey {
-            connection: "acme".into(),
-            stream: "orders".into(),
-            partition: None,
-        });
-        (1..=count)
-            .map(|sequence| OutboxEntry {
-                sequence,
-                unit: unit.clone(),
-                id: sequence.to_string(),
-                revision: 1,
-                op: Op::Insert,
-                updated_at: None,
-                seen_at: 0,
-                data: RecordData::Text("{\"a\":\n1}".into()),
-            })
-            .collect()
+        bench::entries(count, "{\"a\":\n1}")
     }
 
     fn text(format: Format, count: u64) -> String {

@@ -98,26 +98,10 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::store::{Op, RecordData, UnitKey};
+    use crate::sink::bench;
 
     fn entries(count: u64) -> Vec<OutboxEntry> {
-        let unit = Arc::new(UnitKey {
-            connection: "acme".into(),
-            stream: "orders".into(),
-            partition: None,
-        });
-        (1..=count)
-            .map(|sequence| OutboxEntry {
-                sequence,
-                unit: unit.clone(),
-                id: sequence.to_string(),
-                revision: 1,
-                op: Op::Insert,
-                updated_at: None,
-                seen_at: 0,
-                data: RecordData::Text("{}".into()),
-            })
-            .collect()
+        bench::entries(count, "{}")
     }
 
     #[derive(Clone, Default)]
