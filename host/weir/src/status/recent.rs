@@ -65,10 +65,13 @@ pub struct Trouble {
     pub over: Option<Timestamp>,
 }
 
+/// What is told together: connection, class and outcome.
+type Kind = (String, Option<Class>, String);
+
 /// What the log is read into: newest first.
 #[derive(Default)]
 struct Reading {
-    trouble: BTreeMap<(String, Option<Class>, String), (Trouble, HashSet<UnitId>)>,
+    trouble: BTreeMap<Kind, (Trouble, HashSet<UnitId>)>,
     /// By unit: the first poll that went well after what is read next.
     well: HashMap<UnitId, Timestamp>,
 }
