@@ -67,9 +67,6 @@ mod codec;
 mod connector;
 mod descriptor;
 pub mod fault;
-#[cfg(any(test, target_family = "wasm"))]
-#[doc(hidden)]
-pub mod heap;
 pub mod json;
 pub mod link;
 pub mod log;
@@ -124,8 +121,6 @@ macro_rules! export {
         #[allow(unsafe_code)]
         mod __weir_export {
             use super::*;
-            #[global_allocator]
-            static HEAP: $crate::heap::Allocator = $crate::heap::Allocator::new();
             type Exported = $crate::Guest<$connector>;
             $crate::bindings::export_guest!(Exported with_types_in $crate::bindings);
         }

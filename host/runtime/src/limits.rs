@@ -9,8 +9,8 @@ use std::time::Duration;
 /// Limits of one call, of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of linear memory that one call may use, all its memories together. A Rust connector starts at 1 to
-    /// 2 MiB. From [`MIN_MEMORY`] to [`MAX_MEMORY`]. Default 64 MiB.
+    /// Bytes of linear memory that one call may use, all its memories together. A Rust connector starts at about
+    /// 1 MiB. From [`MIN_MEMORY`] to [`MAX_MEMORY`]. Default 64 MiB.
     pub memory: usize,
     /// Processor time of one call. Default 500 ms; reading a page of 100 records takes well under one.
     pub call: Duration,
