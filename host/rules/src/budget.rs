@@ -228,17 +228,32 @@ impl Budget {
     /// Moves every moment along when our clock has been set back since the last call, so that no wait grows by
     /// the hours of the jump. Call it before [`Budget::admit`].
     ///
-    /// A clock that was set forward cannot be told from time that has passed.
+    /// A clock that was set forward cannot be told from time that has passed: whoever can tell them apart brings a clock
+    /// that is not set.
     pub fn rebase(&mut self, now: Timestamp) {
         let back = now.saturating_sub(self.clock);
         if self.clock != 0 && back < -(CLOCK_SLACK as i64) {
-            let moved = |moment: Timestamp| moment.saturating_add(back);
-            self.resets_at = self.resets_at.map(moved);
-            self.not_before = self.not_before.map(moved);
-            self.spent_at = self.spent_at.map(moved);
-            self.seen_at = moved(self.seen_at);
+            self.shift(back);
         }
         self.clock = now;
+    }
+
+    /// The same by a clock that is so many ms ahead of the one that it was kept by.
+    pub fn shifted(&self, by: i64) -> Budget {
+        let mut shifted = self.clone();
+        if by != 0 {
+            shifted.shift(by);
+            shifted.clock = shifted.clock.saturating_add(by);
+        }
+        shifted
+    }
+
+    fn shift(&mut self, by: i64) {
+        let moved = |moment: Timestamp| moment.saturating_add(by);
+        self.resets_at = self.resets_at.map(moved);
+        self.not_before = self.not_before.map(moved);
+        self.spent_at = self.spent_at.map(moved);
+        self.seen_at = moved(self.seen_at);
     }
 
     /// Notes that a call was admitted at `now`, at a `cost` in requests. The next answer corrects it.

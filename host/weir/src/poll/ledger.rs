@@ -2,24 +2,34 @@
 //!
 //! A budget belongs to whoever shares it (a unit, a connection, a credential, everyone on one connector at one vendor) and to one of
 //! the vendor's buckets. Before a call all budgets that concern it are asked; the longest wait counts.
+//!
+//! Promise: nobody who sets the wall clock makes a wait shorter or longer while the program runs. Budgets are kept by the
+//! wall clock of the program's start, carried on by the monotonic one; what is stored or shown is by the wall clock.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use weir_rules::budget::{Admit, Budget, Priority};
 use weir_rules::model::{Limit, Reason, Scope, Timestamp};
 use weir_runtime::contract::Request;
 
 use super::run::Poll;
+use crate::clock::Clock;
 use crate::config;
 use crate::connection::Connection;
 use crate::store::{BudgetKey, BudgetRow, UnitKey};
 
 /// All budgets.
 pub struct Ledger {
-    /// By whom, then by bucket.
+    /// By whom, then by bucket; by the steady clock.
     budgets: Mutex<HashMap<String, BTreeMap<String, Budget>>>,
+    /// Both clocks, when they were first read.
+    began: OnceLock<(Timestamp, Duration)>,
+    /// How far the wall clock was ahead of the steady one when it was last read, in ms.
+    ahead: AtomicI64,
 }
 
 impl Ledger {
@@ -34,7 +44,20 @@ impl Ledger {
         }
         Ledger {
             budgets: Mutex::new(budgets),
+            began: OnceLock::new(),
+            ahead: AtomicI64::new(0),
         }
+    }
+
+    /// How far the wall clock is ahead of the steady one, in ms: by what it has been set since the first call.
+    fn ahead(&self, clock: &dyn Clock) -> i64 {
+        let (wall, monotonic) = (clock.wall(), clock.monotonic());
+        let (wall_then, monotonic_then) = *self.began.get_or_init(|| (wall, monotonic));
+        let passed = monotonic.saturating_sub(monotonic_then).as_millis();
+        let steady = wall_then.saturating_add(i64::try_from(passed).unwrap_or(i64::MAX));
+        let ahead = wall.saturating_sub(steady);
+        self.ahead.store(ahead, Ordering::Relaxed);
+        ahead
     }
 
     /// The budgets that a connection's calls are held to, by scope and bucket; those of single units are left out.
@@ -48,7 +71,8 @@ impl Ledger {
         let mut found = Vec::new();
         for (scope, who) in shared {
             for (bucket, budget) in budgets.get(&who).into_iter().flatten() {
-                found.push((scope, bucket.clone(), budget.clone()));
+                let ahead = self.ahead.load(Ordering::Relaxed);
+                found.push((scope, bucket.clone(), budget.shifted(ahead)));
             }
         }
         found
@@ -60,7 +84,9 @@ impl Ledger {
 
     /// Until when the call has to wait, and for whom; none: it may go, and its cost is noted.
     pub(super) fn admit(&self, poll: &Poll<'_>, request: &Request) -> Option<(Timestamp, String)> {
-        let now = poll.host.clock.wall();
+        let clock = &*poll.host.clock;
+        let ahead = self.ahead(clock);
+        let now = clock.wall().saturating_sub(ahead);
         let priority = match poll.job.reason {
             Reason::SyncNow | Reason::Resync => Priority::Person,
             Reason::Schedule => match poll.stream.priority {
@@ -80,11 +106,13 @@ impl Ledger {
                 if !concerns(request, bucket) {
                     continue;
                 }
-                // A clock that was set back must not make a wait longer.
+                // Stored rows may be by a clock that was set back before the program started: no wait becomes longer by it.
                 budget.rebase(now);
-                if let Admit::WaitUntil(until) = budget.admit(now, cost, priority, reserve)
-                    && longest.as_ref().is_none_or(|(longest, _)| until > *longest)
-                {
+                let Admit::WaitUntil(until) = budget.admit(now, cost, priority, reserve) else {
+                    continue;
+                };
+                let until = until.saturating_add(ahead);
+                if longest.as_ref().is_none_or(|(longest, _)| until > *longest) {
                     longest = Some((until, no_room(&poll.connection.name, *scope, bucket)));
                 }
             }
@@ -108,6 +136,7 @@ impl Ledger {
         limits: &[Limit],
         now: Timestamp,
     ) -> Vec<(BudgetKey, BudgetRow)> {
+        let ahead = self.ahead(&*poll.host.clock);
         let mut budgets = self.lock();
         limits
             .iter()
@@ -121,9 +150,8 @@ impl Ledger {
                     .or_default()
                     .entry(key.bucket.clone())
                     .or_default();
-                budget.update(limit, now);
-                let row = budget.clone();
-                (key, row)
+                budget.update(limit, now.saturating_sub(ahead));
+                (key, budget.shifted(ahead))
             })
             .collect()
     }
@@ -139,14 +167,17 @@ impl Ledger {
             who: who(&poll.connection, &poll.row.key, scope).into_owned(),
             bucket: String::new(),
         };
+        let clock = &*poll.host.clock;
+        let ahead = self.ahead(clock);
         let mut budgets = self.lock();
         let budget = budgets
             .entry(key.who.clone())
             .or_default()
             .entry(String::new())
             .or_default();
-        budget.refused(until, poll.host.clock.wall());
-        vec![(key, budget.clone())]
+        let now = clock.wall().saturating_sub(ahead);
+        budget.refused(until.saturating_sub(ahead), now);
+        vec![(key, budget.shifted(ahead))]
     }
 }
 
