@@ -87,6 +87,15 @@ impl VendorClock {
         certain.then(|| self.offset())
     }
 
+    /// The earliest that it may be by the vendor's clock: while a very different `Date` is neither believed nor gone again,
+    /// nobody knows which is right.
+    pub fn earliest(&self, host_now: Timestamp) -> Timestamp {
+        let now = self.now(host_now);
+        self.suspect.map_or(now, |(suspect, _)| {
+            now.min(host_now.saturating_add(suspect))
+        })
+    }
+
     /// Our time in the vendor's.
     pub fn now(&self, host_now: Timestamp) -> Timestamp {
         host_now.saturating_add(self.offset())
@@ -133,6 +142,21 @@ mod tests {
             Observed::Jumped(_)
         ));
         assert!(clock.now(NOW) < NOW - day + 1_000);
+    }
+
+    #[test]
+    fn while_a_date_is_doubted_the_earlier_time_counts() {
+        let mut clock = VendorClock::default();
+        clock.observe(date(NOW, 0), NOW, NOW);
+        assert_eq!(clock.earliest(NOW), NOW);
+        // Our clock is set a day ahead.
+        let day = 86_400_000;
+        clock.observe(date(NOW, 0), NOW + day, NOW + day);
+        assert_eq!(clock.now(NOW + day), NOW + day);
+        assert!(clock.earliest(NOW + day).abs_diff(NOW) < 1_000);
+        // And back: the later time is the one that is believed.
+        clock.observe(date(NOW, 0), NOW - day, NOW - day);
+        assert_eq!(clock.earliest(NOW - day), NOW - day);
     }
 
     #[test]

@@ -121,6 +121,11 @@ impl Sightings {
         self.found.note(id, hash);
     }
 
+    /// What waits for the end of the walk.
+    pub fn held(&self) -> impl Iterator<Item = &Held> {
+        self.held.values()
+    }
+
     /// The walk has ended: what is still held was the last version.
     pub fn release(&mut self) -> Vec<Held> {
         std::mem::take(&mut self.held).into_values().collect()

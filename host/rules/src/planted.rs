@@ -20,11 +20,15 @@ pub enum Plant {
     EarlyValidator,
     /// What a walk leaves behind is not listed.
     LostGap,
+    /// A gap is closed by a walk that was cut short.
+    EarlyClose,
+    /// A second look reads the younger half of what is due.
+    LooseSettle,
 }
 
 impl Plant {
     /// All of them.
-    pub const ALL: [Plant; 7] = [
+    pub const ALL: [Plant; 9] = [
         Plant::NoOverlap,
         Plant::EarlyWatermark,
         Plant::CursorFirst,
@@ -32,6 +36,8 @@ impl Plant {
         Plant::ShortWait,
         Plant::EarlyValidator,
         Plant::LostGap,
+        Plant::EarlyClose,
+        Plant::LooseSettle,
     ];
 
     /// The word for it on the command line.
@@ -44,6 +50,8 @@ impl Plant {
             Plant::ShortWait => "short-wait",
             Plant::EarlyValidator => "early-validator",
             Plant::LostGap => "lost-gap",
+            Plant::EarlyClose => "early-close",
+            Plant::LooseSettle => "loose-settle",
         }
     }
 }

@@ -25,6 +25,7 @@ use crate::coverage::{self, Coverage, Extent, Gap, GapSource};
 use crate::fault::FaultHistory;
 use crate::gaps::{By, Closed, Outlook, has_windows, outlook};
 use crate::model::{Duration, Order, Reason, Timestamp, Window};
+use crate::planted::{Plant, is_planted};
 use crate::unit::{End, Settings, UnitState};
 use crate::walk::{Ending, Start, Tally, Walk};
 use crate::window::{self, ceil_to, floor_to, kept_since};
@@ -68,6 +69,9 @@ pub struct Side {
 pub struct SideWait {
     /// Until when, by this machine's clock.
     pub until: Timestamp,
+    /// When it began, by the same clock: one that has not begun yet was noted before the clock was set back.
+    #[serde(default)]
+    pub from: Timestamp,
     /// Why.
     pub why: String,
 }
@@ -160,8 +164,10 @@ impl UnitState {
             let due = window::settle_due(self.settle_time(settings)?, self.side.settled?);
             now.saturating_add(due.saturating_sub(vendor_now).max(0))
         };
-        let held = self.side.waiting.as_ref().map(|waiting| waiting.until);
-        Some(wanted.max(held.unwrap_or(wanted)))
+        // A clock that is set back makes no wait longer. What a vendor asked for is kept by the budgets, too.
+        let waiting = self.side.waiting.as_ref();
+        let held = waiting.filter(|waiting| waiting.from <= now);
+        Some(wanted.max(held.map_or(wanted, |waiting| waiting.until)))
     }
 
     /// The side walk to make now: the stored one where it can go on, else a new one. None: there is none to make.
@@ -271,14 +277,19 @@ impl UnitState {
     }
 
     fn settled(&mut self, walk: &Walk, end: &End<'_>) -> Option<String> {
-        // A second look that was cut short is not taken again: what it has left is a gap like any other.
+        // A second look that was cut short, or can't be trusted, is not taken again: what it has left is a gap like any other.
         self.side.settled = self.side.settled.max(Some(walk.window.until));
-        if end.ending == Ending::Truncated {
-            let walked = walk.read_whole(self.order(end.settings));
-            for extent in coverage::left_over(walk.window, &walked) {
-                self.gaps
-                    .note(Gap::new(extent, GapSource::Truncated, end.now));
+        let left = match end.ending {
+            Ending::Complete => Vec::new(),
+            Ending::Truncated => {
+                let walked = walk.read_whole(self.order(end.settings));
+                coverage::left_over(walk.window, &walked)
             }
+            Ending::Stalled | Ending::Short { .. } => vec![Extent::from(walk.window)],
+        };
+        for extent in left {
+            self.gaps
+                .note(Gap::new(extent, GapSource::Truncated, end.now));
         }
         let Tally { new, changed, .. } = *end.tally;
         if new + changed == 0 {
@@ -304,6 +315,10 @@ impl UnitState {
                 None
             }
             Ending::Truncated => {
+                if is_planted(Plant::EarlyClose) {
+                    self.fill(window, end.now);
+                    return None;
+                }
                 let before = self.gaps.open_within(window);
                 let walked = walk.read_whole(self.order(end.settings));
                 for part in walked.extents() {
@@ -317,7 +332,7 @@ impl UnitState {
                     return Some("the vendor gave a part: the rest is read next".to_owned());
                 }
                 // Nothing of the window, nor of what is older, shows behind what is newer: narrower windows don't help.
-                if walk.oldest.is_some_and(|oldest| oldest >= window.until) {
+                if shows_the_newest_alone(walk, end.settings.stream.granularity) {
                     let why =
                         "the vendor shows its newest records alone, whatever part is asked for";
                     let older = self.gaps.around(window);
@@ -379,6 +394,7 @@ impl UnitState {
             let pause = AGAIN.saturating_mul(1 << tries.min(PATIENCE));
             self.side.waiting = Some(SideWait {
                 until: now.saturating_add_unsigned(pause),
+                from: now,
                 why: why.clone(),
             });
         }
@@ -402,11 +418,12 @@ impl UnitState {
     }
 
     /// No side walk before that time, by this machine's clock.
-    pub fn side_rests(&mut self, until: Timestamp, why: &str) {
+    pub fn side_rests(&mut self, now: Timestamp, until: Timestamp, why: &str) {
         let waiting = self.side.waiting.as_ref();
         if waiting.is_none_or(|waiting| waiting.until < until) {
             self.side.waiting = Some(SideWait {
                 until,
+                from: now,
                 why: why.to_owned(),
             });
         }
@@ -450,6 +467,16 @@ impl UnitState {
         }
         self.gaps.expire(stream, vendor_now);
     }
+}
+
+/// A walk that was cut short has seen nothing older than its window's end; or only what lies at its very end, of a vendor
+/// that lists what is newer with it, whatever part it is asked for.
+fn shows_the_newest_alone(walk: &Walk, granularity: Duration) -> bool {
+    let until = walk.window.until;
+    let heeds_until = walk.newest.seen.is_none_or(|newest| newest < until);
+    walk.oldest.is_some_and(|oldest| {
+        oldest >= until || (!heeds_until && oldest.saturating_add_unsigned(granularity) >= until)
+    })
 }
 
 /// Half the width of a window that was too much for the vendor; none when it can't be cut.

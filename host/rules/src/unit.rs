@@ -57,6 +57,10 @@ pub struct UnitState {
     pub watermark: Option<Timestamp>,
     /// Where the next slice of a catch-up begins.
     pub resume: Option<Timestamp>,
+    /// When the first slice of that catch-up was begun, by the vendor's clock. What has become visible since may lie in a
+    /// slice that was read before, so the watermark stays behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub catching_up: Option<Timestamp>,
     /// How many walks were begun.
     pub walks: u64,
     /// Some walk has been complete.
@@ -368,13 +372,19 @@ impl UnitState {
         self.resume = if goes_on { walk.newest.seen } else { walk.then };
         self.synced |= self.resume.is_none();
         self.doubtful = 0;
+        let began = self.catching_up.take();
+        let earliest = self.clock.earliest(end.now);
+        let seen_until = began.map_or(earliest, |began| began.min(earliest));
+        if self.resume.is_some() {
+            self.catching_up = began.or(Some(self.clock.now(walk.started)));
+        }
         if stream.cursor == CursorKind::Timestamp {
             self.watermark = window::advance_watermark(
                 self.watermark,
                 &walk.newest,
                 &walk.window,
                 self.is_proof(walk, end.tally),
-                vendor_now,
+                seen_until,
             );
         }
         if self.resume.is_none() {

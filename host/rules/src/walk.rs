@@ -118,6 +118,9 @@ pub struct Walk {
     /// Something was left out, and where is not known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost_step: bool,
+    /// More than one step was open at once: it is no longer a list of pages of which one follows on the other.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub branched: bool,
     /// What was passed over on the way: more records of one moment than the vendor gives.
     #[serde(default, skip_serializing_if = "Coverage::is_empty")]
     pub passed: Coverage,
@@ -310,6 +313,7 @@ impl Walk {
             truncated: false,
             cut: false,
             lost_step: false,
+            branched: false,
             passed: Coverage::default(),
             watch: OrderWatch::default(),
             ends: None,
@@ -421,15 +425,23 @@ impl Walk {
         }
         // What was on that page is not known any more, so the vendor's total can't be checked.
         self.resumed = true;
+        // Nor how much: what the vendor refuses behind it may be the end of the list, or more than it gives.
+        self.last_full = true;
         self.enqueue(next, true, guard);
     }
 
-    /// The vendor refuses the current step for good: the walk goes on without it, and is not whole.
-    pub fn skip(&mut self, guard: &mut Guard) {
+    /// The vendor refuses the current step for good: the walk goes on without it, and is not whole. `at_cap`: it looks like
+    /// the most that the vendor gives for one query.
+    pub fn skip(&mut self, at_cap: bool, guard: &mut Guard) {
         let taken = self.pending.pop_front().flatten();
         guard.steps.insert(fingerprint(&taken));
         self.truncated = true;
-        self.lost_step = true;
+        // Of pages that follow on each other all that is missing lies behind the last one.
+        if at_cap && self.pending.is_empty() && !self.branched {
+            self.cut = true;
+        } else {
+            self.lost_step = true;
+        }
     }
 
     /// The vendor has nothing at the current step: the list ended with the page before it.
@@ -497,6 +509,7 @@ impl Walk {
                 self.pending.push_back(step);
             }
         }
+        self.branched |= self.pending.len() > 1;
     }
 
     /// How the walk ended; only meaningful once it is [`Walk::done`] or stalled.

@@ -118,7 +118,10 @@ pub fn plan_settle(
         return None;
     }
     let until = floor_to(vendor_now.saturating_sub(signed(settle)), grain);
-    let since = floor_to(settled_until, grain);
+    let mut since = floor_to(settled_until, grain);
+    if is_planted(Plant::LooseSettle) {
+        since = floor_to(since + (until - since) / 2, grain);
+    }
     if since >= until {
         return None;
     }

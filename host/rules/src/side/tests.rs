@@ -277,6 +277,30 @@ fn a_tie_that_is_larger_than_the_cap_is_given_up_and_all_else_arrives() {
     }
 }
 
+/// Newest first, a cap, and no upper bound: what lies behind the cap can't be reached by any window. It is given up at
+/// once, though the gap ends at the very record that was seen last.
+#[test]
+fn what_lies_behind_the_newest_records_alone_is_given_up_without_halving() {
+    let settings = settings(Order::Descending);
+    let vendor = Vendor {
+        records: (0..300).map(|n| NOW - n * 60 * S).collect(),
+        order: Order::Descending,
+        cap: 100,
+        heeds_until: false,
+    };
+    let oldest_shown = NOW - 99 * 60 * S;
+    let mut state = unit(&[(oldest_shown + 1, NOW + S)]);
+    let gap = Extent {
+        since: NOW - DAY,
+        until: oldest_shown + 1,
+    };
+    state.gaps.note(Gap::new(gap, GapSource::Truncated, NOW));
+    let (state, _, windows) = fill(state, &settings, &vendor);
+    assert!(windows.len() <= 3, "{windows:?}");
+    assert!(state.gaps.iter().all(|gap| gap.lost.is_some()));
+    assert!(!state.gaps.is_empty());
+}
+
 #[test]
 fn what_the_vendor_keeps_no_longer_is_not_asked_for() {
     let mut settings = settings(Order::Ascending);
@@ -393,6 +417,49 @@ fn a_settle_pass_is_due_once_per_settle_time_and_what_it_finds_is_said_and_logge
         ..state.clone()
     };
     assert_eq!(main(&state), main(&before));
+}
+
+#[test]
+fn a_settle_pass_that_cannot_be_trusted_leaves_its_window_as_a_gap() {
+    let mut settings = settings(Order::Ascending);
+    settings.stream.settle = Some(DAY as u64);
+    for ending in [
+        Ending::Stalled,
+        Ending::Short {
+            total: 9,
+            distinct: 8,
+        },
+    ] {
+        let mut state = unit(&[(Timestamp::MIN, NOW)]);
+        state.side.settled = Some(NOW - DAY);
+        let walk = state.side_walk(&settings, NOW + DAY).unwrap();
+        let tally = Tally::default();
+        let ended = End {
+            ending,
+            ..end(&walk, &settings, &tally, &[])
+        };
+        let state = state.side_complete(&walk, &ended).state;
+        let gaps: Vec<Extent> = state.gaps.extents().collect();
+        assert_eq!(gaps, [Extent::from(walk.window)], "{ending:?}");
+        assert_eq!(state.side.settled, Some(NOW));
+        let due = state.side_due(&settings, NOW + DAY);
+        assert_eq!(due, Some(NOW + DAY), "it is read again as a gap");
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_back_makes_no_wait_of_a_side_walk_longer() {
+    let settings = settings(Order::Ascending);
+    let mut state = unit(&[(NOW - DAY, NOW)]);
+    let part = Extent {
+        since: 0,
+        until: HOUR,
+    };
+    state.ask_for(part, &settings, NOW);
+    state.side_rests(NOW, NOW + HOUR, "the vendor answers slowly");
+    assert_eq!(state.side_due(&settings, NOW + 60 * S), Some(NOW + HOUR));
+    let back = NOW - 25 * HOUR;
+    assert_eq!(state.side_due(&settings, back), Some(back));
 }
 
 #[test]

@@ -135,6 +135,40 @@ fn a_walk_that_went_in_a_circle_moves_nothing_until_patience_ends() {
     assert_eq!(state.gaps.len(), 1, "what was not read is listed");
 }
 
+/// A record that becomes visible late, while a catch-up is reading what is newer, lies in none of the later slices.
+#[test]
+fn after_a_catch_up_in_slices_the_next_window_begins_an_overlap_before_its_first_slice() {
+    let settings = settings(Order::Ascending);
+    let mut state = UnitState {
+        watermark: Some(NOW - 600 * S),
+        synced: true,
+        ..UnitState::default()
+    };
+    // The first slice is cut short, and takes long.
+    let mut walk = state.walk(&settings, Reason::Schedule, NOW - 300 * S);
+    let mut guard = Guard::default();
+    page(&mut walk, &mut guard, &[NOW - 500 * S, NOW - 400 * S], &[]);
+    walk.truncated = true;
+    let completed = end(state, &walk, &guard, &settings);
+    assert!(completed.more);
+    let mut state = completed.state;
+    let mut walk = state.walk(&settings, Reason::Schedule, NOW - 10 * S);
+    let mut guard = Guard::default();
+    page(&mut walk, &mut guard, &[NOW - 400 * S, NOW - 20 * S], &[]);
+    let completed = end(state, &walk, &guard, &settings);
+    assert!(!completed.more);
+    let mut state = completed.state;
+    assert_eq!(state.watermark, Some(NOW - 300 * S));
+    assert_eq!(state.catching_up, None);
+    let mut walk = state.walk(&settings, Reason::Schedule, NOW);
+    assert_eq!(walk.window.since, Some(NOW - 420 * S));
+    // From then on as ever.
+    let mut guard = Guard::default();
+    page(&mut walk, &mut guard, &[NOW - 20 * S], &[]);
+    let state = end(state, &walk, &guard, &settings).state;
+    assert_eq!(state.watermark, Some(NOW - 20 * S));
+}
+
 #[test]
 fn a_walk_cut_short_on_the_way_up_goes_on_at_its_newest_stamp() {
     let settings = settings(Order::Ascending);

@@ -155,3 +155,40 @@ fn not_modified_repeats_what_the_page_named() {
     assert_eq!(walk.next_cursor.as_deref(), Some("c"));
     assert_eq!(walk.ending(&guard), Ending::Complete);
 }
+
+/// Pages that follow on each other and end at the most that the vendor gives: what they showed has been read.
+#[test]
+fn a_refusal_at_the_cap_leaves_out_what_lies_behind_it_alone() {
+    let seen = |ids: &[&'static str], at: i64, next: &[&str]| PageFacts {
+        newest: Newest {
+            seen: Some(at),
+            ..Newest::default()
+        },
+        oldest: Some(at),
+        ..page(ids, next)
+    };
+    let walked = |at_cap: bool, branches: bool| {
+        let (mut walk, mut guard) = (walk(), Guard::default());
+        let next: &[&str] = if branches { &["p2", "x"] } else { &["p2"] };
+        walk.page(seen(&["a", "b", "c"], 300, next), &mut guard);
+        walk.page(seen(&["d", "e", "f"], 500, &[]), &mut guard);
+        walk.pending = VecDeque::from([Some("p3".to_owned())]);
+        walk.skip(at_cap, &mut guard);
+        assert_eq!(walk.ending(&guard), Ending::Truncated);
+        walk.read_whole(Order::Ascending)
+    };
+    assert_eq!(walked(true, false).extents()[0].until, 500);
+    assert!(walked(false, false).is_empty(), "it may lie anywhere");
+    assert!(walked(true, true).is_empty(), "nor is this one list");
+}
+
+/// Behind a page that was not sent again a refusal may be the vendor's result cap, and not the end of the list.
+#[test]
+fn a_page_that_is_not_sent_again_counts_as_full() {
+    let (mut walk, mut guard) = (walk(), Guard::default());
+    assert!(!walk.last_full);
+    walk.not_modified(vec!["s2".into()], None, &mut guard);
+    assert!(walk.last_full);
+    walk.page(page(&["x"], &[]), &mut guard);
+    assert!(!walk.last_full);
+}

@@ -630,7 +630,12 @@ impl<'a> Poll<'a> {
                 Ok(None)
             }
             Read::Fault(seen) if self.skips(&seen.fault, step.is_some()) => {
-                let FaultSeen { fault, answer, .. } = *seen;
+                let FaultSeen {
+                    fault,
+                    answer,
+                    status,
+                    ..
+                } = *seen;
                 tracing::warn!(
                     unit = %self.row.key, code = fault.code, message = fault.message,
                     "a step of the walk is refused for good: the walk goes on without it"
@@ -639,7 +644,8 @@ impl<'a> Poll<'a> {
                 let change = self.reviews.fault(ReviewKind::Skipped, &fault, answer, now);
                 baggage.review.push(change);
                 baggage.forget.extend(self.write.take());
-                self.walk.skip(&mut self.guard);
+                let at_cap = matches!(status, Some(400 | 416 | 422)) && self.walk.last_full;
+                self.walk.skip(at_cap, &mut self.guard);
                 Ok(None)
             }
             Read::Fault(seen) => Ok(Some(Ended::Fault(seen))),
@@ -709,6 +715,9 @@ impl<'a> Poll<'a> {
                 () = self.host.clock.sleep(Duration::from_millis(wait.max(1))) => {}
                 () = self.host.stop.stopping() => return Some(Ended::Stopped),
             }
+            // Many short waits may follow each other where others take what comes free: the lease must outlast them all.
+            let now = self.host.clock.monotonic();
+            self.host.scheduler.heartbeat(&self.job, now);
         }
         None
     }

@@ -44,6 +44,7 @@ pub(super) fn side_walked(
     );
     if let Some(pressure) = pressure.filter(|pressure| *pressure > 0) {
         ended.state.side_rests(
+            span.ended,
             span.ended.saturating_add_unsigned(pressure),
             "the vendor answers slowly",
         );
@@ -170,6 +171,7 @@ fn rest(
     state.side.walk = walk.map(Box::new);
     state.side.waiting = (until > now).then(|| SideWait {
         until,
+        from: now,
         why: why.clone(),
     });
     Concluded {
