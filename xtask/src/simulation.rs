@@ -63,7 +63,7 @@ pub(crate) struct PlantedArgs {
 }
 
 /// The faults: the word for each, and what is broken.
-const FAULTS: [(&str, &str); 8] = [
+const FAULTS: [(&str, &str); 10] = [
     ("keyset", "pages by `time >` instead of (time, id)"),
     ("early-watermark", "the watermark moves with each page"),
     ("cursor-first", "the next step is stored before the records"),
@@ -72,6 +72,8 @@ const FAULTS: [(&str, &str); 8] = [
     ("short-wait", "half of a vendor's wait is enough"),
     ("early-validator", "validators are stored before their page"),
     ("lost-gap", "gaps are not listed"),
+    ("early-close", "a walk that was cut short closes its gap"),
+    ("loose-settle", "a second look reads half of what is due"),
 ];
 
 /// Breaks one rule after the other and looks whether the simulation finds it; the product as it is must break nothing.

@@ -34,6 +34,9 @@ struct Args {
     /// Runs that may be made to shorten a violation's history
     #[arg(long, default_value_t = TRIES)]
     tries: u32,
+    /// The last events before a violation that are printed
+    #[arg(long, default_value_t = 60)]
+    events: usize,
     /// Break this rule on purpose
     #[cfg(feature = "planted")]
     #[arg(long)]
@@ -124,7 +127,8 @@ fn soak(args: &Args) -> Result<bool, Box<dyn std::error::Error>> {
                     } else {
                         sums.over.store(true, Ordering::Relaxed);
                         format!(
-                            "{found}\nagain: {} --from {seed} --to {}",
+                            "{found:0$}\nagain: {1} --from {seed} --to {2}",
+                            args.events,
                             args.again,
                             seed + 1
                         )

@@ -66,7 +66,7 @@ pub(crate) fn body(
         }
         let record = texts.of(renderer, version);
         if damage == Damage::NoStamps {
-            text.push_str(&record.without_stamp());
+            text.push_str(&record.without_stamp().head);
         } else {
             text.push_str(&record.head);
         }

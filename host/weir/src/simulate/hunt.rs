@@ -13,7 +13,7 @@ use crate::config::ConfigErrors;
 /// Tries that shorten a history well enough, and take a minute or two.
 pub const TRIES: u32 = 200;
 
-/// The last events before a violation that are printed.
+/// The last events before a violation that are printed, unless the format asks for another width.
 const EVENTS: usize = 60;
 
 /// Where plans come from.
@@ -108,7 +108,7 @@ impl fmt::Display for Found {
             writeln!(f, "  {}  {}", relative(at), happening(&happening_.what))?;
         }
         if !self.trail.is_empty() {
-            let skipped = self.trail.len().saturating_sub(EVENTS);
+            let skipped = self.trail.len().saturating_sub(f.width().unwrap_or(EVENTS));
             if skipped > 0 {
                 writeln!(f, "\nthe last of {} events:", self.trail.len())?;
             } else {

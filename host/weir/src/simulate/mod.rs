@@ -244,6 +244,11 @@ pub trait Watch: Send {
     fn delivered(&mut self, _at: Moment, _sink: &str, _entries: &[OutboxEntry]) -> Verdict {
         Ok(())
     }
+    /// Nothing is left to wait for: the run may end before its time is over. Asked whenever nothing can run and nothing
+    /// more is planned.
+    fn is_at_rest(&mut self, _at: Moment) -> bool {
+        false
+    }
     /// The time is over. The host still runs.
     fn finished(&mut self, _finished: &Finished) -> Verdict {
         Ok(())

@@ -250,6 +250,11 @@ impl Run<'_> {
                 self.stage.tell(|watch, now| watch.ended(now, how));
                 return Ok(Over::Down { pause: boot.pause });
             }
+            if self.plan.is_empty() && self.stage.is_at_rest() {
+                return self
+                    .finish()
+                    .map(|finished| Over::Finished(finished.into()));
+            }
             let planned = self.planned();
             let wake = self.stage.clock.next_wake();
             let next = [planned, wake].into_iter().flatten().min();

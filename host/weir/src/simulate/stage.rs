@@ -69,6 +69,12 @@ impl Stage {
         }
     }
 
+    /// Whoever watches has nothing left to wait for.
+    pub(super) fn is_at_rest(&self) -> bool {
+        let now = self.clock.now();
+        lock(&self.watch).is_at_rest(now)
+    }
+
     pub(super) fn violated(&self, violation: Violation) {
         lock(&self.violation).get_or_insert(violation);
     }

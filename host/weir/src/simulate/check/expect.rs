@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use weir_rules::model::Duration;
+use weir_rules::model::{Duration, Timestamp};
 
 use crate::config::{Config, Overlap};
 use crate::store::UnitKey;
@@ -19,6 +19,10 @@ pub(super) struct Expected {
     pub(super) longest: Option<Duration>,
     /// Nor nearer, in ms.
     pub(super) shortest: Option<Duration>,
+    /// How late a record may become visible, where the configuration says so: a second look finds it, in ms.
+    pub(super) settle: Option<Duration>,
+    /// Nothing older is wanted.
+    pub(super) start: Option<Timestamp>,
     /// The connection may have so many calls in flight.
     pub(super) concurrency: Option<u64>,
     /// The vendor's latency may make intervals longer.
@@ -73,6 +77,8 @@ impl Expectations {
             },
             longest: longest.into_iter().flatten().min(),
             shortest: stream.interval.min,
+            settle: stream.settle,
+            start: stream.start,
             concurrency,
             under_pressure,
         }

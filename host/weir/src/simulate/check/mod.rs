@@ -10,7 +10,7 @@
 //! | seen is stored | what a poll's pages showed is what the unit has when it ends |
 //! | one at a time | no call of a unit, or of a connection that bears one, before the last one was answered |
 //! | waits are kept | no call before a wait that was told has passed, over restarts too |
-//! | every hole is listed | what a poll left behind lies in a gap, until it is there |
+//! | every hole is listed | what a walk left behind lies in a gap; where coverage grows or a gap shrinks, nothing is missing; a second look leaves nothing in its window |
 //! | the position stays behind | watermark, cursor and coverage move when a walk has ended, and not beyond what was read |
 //! | a 304 vouches for what is stored | everything on a page that was answered with 304 is there |
 //! | the log is true | a poll's row against its calls |
@@ -20,17 +20,27 @@
 //! | --- | --- |
 //! | `truth` | what a vendor shows |
 //! | `held` | what a host has of it |
+//! | `aside` | what a host has set aside for a person |
 //! | `expect` | what the configuration promises |
 //! | `unit` | one unit: its calls, commits, polls |
+//! | `pages` | what the pages of a poll oblige to |
+//! | `position` | what a stored state claims to have read |
+//! | `whole` | what a walk that has ended owes |
+//! | `pace` | due times, and loops |
 //! | `waits` | the waits that were told |
 //! | `trail` | what happened, as text |
 
+mod aside;
 mod expect;
 mod held;
+mod pace;
+mod pages;
+mod position;
 mod trail;
 mod truth;
 mod unit;
 mod waits;
+mod whole;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -87,6 +97,8 @@ pub struct Checker {
     boot: u32,
     /// When someone was last looked for who is late, by the monotonic clock.
     looked: u64,
+    /// Connections whose credential a vendor has refused.
+    refused: BTreeSet<String>,
     /// Connections that wait for a sign-in.
     signed_out: BTreeSet<String>,
     /// Units that were left alone because they say that they need a person.
@@ -107,6 +119,7 @@ impl Checker {
             may_repeat: false,
             boot: 0,
             looked: 0,
+            refused: BTreeSet::new(),
             signed_out: BTreeSet::new(),
             excused: Vec::new(),
         }
@@ -135,12 +148,6 @@ impl Checker {
             .or_insert_with(|| Unit::new(key.to_string(), expected.unit(key)))
     }
 
-    /// The unit's connection waits for a person.
-    fn is_signed_out(&self, unit: &str) -> bool {
-        let connection = unit.split('/').next().unwrap_or_default();
-        self.signed_out.contains(connection)
-    }
-
     /// Somebody is due and nobody polls them.
     fn look_for_late(&mut self, at: Moment) -> Result<(), Wrong> {
         if at.monotonic < self.looked + 60_000 {
@@ -150,9 +157,9 @@ impl Checker {
         for unit in self.units.values() {
             let alone = unit.expected.concurrency == Some(1);
             let mut others = self.units.values();
-            let waits_its_turn =
-                alone && others.any(|other| other.is_polled() && other.is_beside(unit));
-            if !waits_its_turn && !self.is_signed_out(&unit.name) {
+            let waits_its_turn = alone
+                && others.any(|other| other.is_polled() && other.connection() == unit.connection());
+            if !waits_its_turn && !self.signed_out.contains(unit.connection()) {
                 unit.is_on_time(at)?;
             }
         }
@@ -165,6 +172,9 @@ impl Checker {
         let Some((id, key)) = call.unit else {
             return Ok(());
         };
+        if matches!(call.served.call.status, 401 | 403) {
+            self.refused.insert(key.connection.clone());
+        }
         let collection = call.served.collection;
         let unit = self.unit(id, key);
         let connection = key.connection.as_str();
@@ -190,13 +200,7 @@ impl Checker {
         let Some(unit) = self.units.get_mut(&committed.unit) else {
             return Ok(());
         };
-        let truth = match unit.target {
-            Some((vendor, collection)) => self
-                .truths
-                .get_mut(vendor)
-                .and_then(|truths| truths.get_mut(collection)),
-            None => None,
-        };
+        let truth = truth_of(&mut self.truths, unit);
         unit.committed(at, committed, truth)
     }
 
@@ -209,14 +213,7 @@ impl Checker {
                 let what = format!("an entry of {name} was delivered, which stored nothing");
                 return Err((promise::HANDED_OVER, what));
             };
-            let truth = match unit.target {
-                Some((vendor, collection)) => self
-                    .truths
-                    .get(vendor)
-                    .and_then(|truths| truths.get(collection)),
-                None => None,
-            };
-            if let Some(truth) = truth {
+            if let Some(truth) = truth_of(&mut self.truths, unit) {
                 unit.holding
                     .take(truth, sink, entry, again)
                     .map_err(|what| (promise::HANDED_OVER, format!("{name}: {what}")))?;
@@ -225,28 +222,19 @@ impl Checker {
         Ok(())
     }
 
-    fn end(&mut self, finished: &Finished) -> Result<(), Wrong> {
-        for row in &finished.units {
-            let Some(unit) = self.units.get_mut(&row.id) else {
-                let what = format!("{} was never polled", row.key);
-                return Err((promise::ON_TIME, what));
-            };
-            let truth = match unit.target {
-                Some((vendor, collection)) => self
-                    .truths
-                    .get_mut(vendor)
-                    .and_then(|truths| truths.get_mut(collection)),
-                None => None,
-            };
-            let Some(truth) = truth else {
+    /// Everything has been read, filled and delivered, of whoever does not wait for a person.
+    fn all_is_done(&mut self, at: Moment) -> Result<(), Wrong> {
+        self.excused.clear();
+        for unit in self.units.values() {
+            let Some(truth) = truth_of(&mut self.truths, unit) else {
                 continue;
             };
-            truth.advance(finished.at.world);
-            let connection = unit.name.split('/').next().unwrap_or_default();
-            if unit.needs_a_person() || self.signed_out.contains(connection) {
+            truth.advance(at.world);
+            if unit.needs_a_person() || self.signed_out.contains(unit.connection()) {
                 self.excused.push(unit.name.clone());
             } else {
-                unit.has_recovered(finished.at, self.calm)?;
+                unit.has_recovered(truth, at, self.calm)?;
+                unit.nothing_is_left(truth, at)?;
             }
             for sink in &self.sinks {
                 if let Some(change) = unit.holding.undelivered(truth, sink) {
@@ -260,6 +248,22 @@ impl Checker {
         }
         Ok(())
     }
+
+    fn end(&mut self, finished: &Finished) -> Result<(), Wrong> {
+        for row in &finished.units {
+            if !self.units.contains_key(&row.id) {
+                let what = format!("{} was never polled", row.key);
+                return Err((promise::ON_TIME, what));
+            }
+        }
+        self.all_is_done(finished.at)
+    }
+}
+
+/// What the vendor really shows of the collection that a unit reads; none before its first call.
+fn truth_of<'a>(truths: &'a mut [Vec<Truth>], unit: &Unit) -> Option<&'a mut Truth> {
+    let (vendor, collection) = unit.target?;
+    truths.get_mut(vendor)?.get_mut(collection)
 }
 
 fn violation(at: Moment, wrong: Result<(), Wrong>) -> Verdict {
@@ -291,7 +295,7 @@ impl Watch for Checker {
         self.may_repeat |= boot > 1;
         self.waits.restarted();
         for unit in self.units.values_mut() {
-            unit.restarted(at);
+            unit.pace.restarted(at);
         }
         Ok(())
     }
@@ -324,7 +328,7 @@ impl Watch for Checker {
             }
             What::Ask { unit, .. } => {
                 if let Some(unit) = self.units.values_mut().find(|known| known.name == *unit) {
-                    unit.asked();
+                    unit.pace.allow();
                 }
             }
             What::Jump { ms } => self.waits.jumped(*ms),
@@ -346,18 +350,17 @@ impl Watch for Checker {
     fn poll_ended(&mut self, at: Moment, row: &PollRow) -> Verdict {
         self.trail.ended(at.world, row);
         if row.outcome == "needs-sign-in" {
-            self.signed_out.insert(row.key.connection.clone());
+            let connection = &row.key.connection;
+            if !self.refused.contains(connection) {
+                let what = format!("{connection} asks for a sign-in, and no vendor has refused it");
+                return violation(at, Err((promise::ON_TIME, what)));
+            }
+            self.signed_out.insert(connection.clone());
         }
         let Some(unit) = self.units.values_mut().find(|unit| unit.is(row)) else {
             return Ok(());
         };
-        let truth = match unit.target {
-            Some((vendor, collection)) => self
-                .truths
-                .get_mut(vendor)
-                .and_then(|truths| truths.get_mut(collection)),
-            None => None,
-        };
+        let truth = truth_of(&mut self.truths, unit);
         let verdict = unit.poll_ended(at, row, truth);
         let verdict = verdict.and_then(|()| self.look_for_late(at));
         violation(at, verdict)
@@ -367,6 +370,15 @@ impl Watch for Checker {
         self.trail.delivered(at.world, sink, entries);
         let verdict = self.take(sink, entries);
         violation(at, verdict)
+    }
+
+    fn is_at_rest(&mut self, at: Moment) -> bool {
+        let quiet = at.world >= self.calm
+            && self
+                .units
+                .values()
+                .all(|unit| !unit.is_polled() && unit.has_begun());
+        quiet && self.all_is_done(at).is_ok()
     }
 
     fn finished(&mut self, finished: &Finished) -> Verdict {

@@ -23,6 +23,10 @@ pub(super) struct Truth {
     shown: Vec<usize>,
     /// When a record last went away without a word.
     pub(super) shrunk: Option<Timestamp>,
+    /// When something last became visible.
+    pub(super) changed: Option<Timestamp>,
+    /// The newest stamp that was ever written.
+    pub(super) newest: Option<Timestamp>,
 }
 
 impl Truth {
@@ -36,6 +40,8 @@ impl Truth {
             pending: BinaryHeap::new(),
             shown: Vec::new(),
             shrunk: None,
+            changed: None,
+            newest: None,
         })
     }
 
@@ -50,6 +56,7 @@ impl Truth {
             .versions_from(now, self.number, self.versions.len());
         for version in written {
             let index = self.versions.len();
+            self.newest = self.newest.max(Some(version.stamp));
             self.pending.push(Reverse((version.visible_from, index)));
             self.places
                 .insert((version.record, version.revision), index);
@@ -63,8 +70,14 @@ impl Truth {
             if self.version(index).is_some_and(|version| version.deleted) && !self.tombstones() {
                 self.shrunk = Some(at);
             }
+            self.changed = Some(at);
             self.shown.push(index);
         }
+    }
+
+    /// Everything that was written is visible.
+    pub(super) fn is_all_shown(&self) -> bool {
+        self.pending.is_empty()
     }
 
     pub(super) fn version(&self, index: usize) -> Option<&Version> {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use weir_tests::dice::Dice;
+use weir_tests::dice::{Dice, seed_for};
 use weir_tests::spec::{CollectionSpec, End, Order, Paging, VendorSpec};
 use weir_tests::time::TimeFormat;
 
@@ -44,10 +44,17 @@ pub(super) fn connection(dice: &mut Dice, spec: &VendorSpec, promised: Promised)
     ] {
         line(format!("\n[[connection.{name}.config.errors]]\n{error}"));
     }
+    let looks = &mut Dice::new(seed_for(spec.seed, "second looks"));
     for collection in &spec.collections {
         line(String::new());
         line(stream(dice, name, collection));
-        line(settings(dice, name, collection, promised));
+        let mut settings = settings(dice, name, collection, promised);
+        if chance(looks, 0.3) {
+            // What comes later than the overlap comes within this.
+            let settle = promised.overlap * pick(looks, &[2, 6]);
+            let _ = writeln!(settings, "settle = \"{}\"", spelt(settle));
+        }
+        line(settings);
     }
     text
 }

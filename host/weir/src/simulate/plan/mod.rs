@@ -29,8 +29,9 @@ use crate::config::{Config, ConfigErrors, from_text};
 pub const START: Timestamp = 1_930_384_800_000;
 /// The longest backoff of seed-made configurations, in ms.
 const BACKOFF_CAP: i64 = 120_000;
-/// How long a host gets to catch up once all is calm, in ms.
-const CATCH_UP: i64 = 900_000;
+/// How long a host gets to catch up once all is calm, in ms: at the smallest quotas a walk takes hours. A run ends as
+/// soon as everything has been read.
+const CATCH_UP: i64 = 6 * 3_600_000;
 
 /// What happens in one run.
 #[derive(Clone)]
@@ -91,9 +92,10 @@ impl Plan {
 
     fn made(seed: u64, config: Config, mut vendors: Vec<VendorSpec>, calm: i64) -> Plan {
         let mut longest = 0;
+        let reads = trouble::Reads::of(&config);
         for (number, spec) in vendors.iter_mut().enumerate() {
             let dice = &mut Dice::new(seed_for(seed, &format!("trouble {number}")));
-            trouble::faults(dice, spec, calm);
+            trouble::faults(dice, spec, calm, reads);
             longest = longest.max(trouble::longest_wait(spec));
         }
         let dice = &mut Dice::new(seed_for(seed, "around"));
@@ -181,7 +183,40 @@ fn chance(dice: &mut Dice, probability: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use weir_tests::spec::{FaultKind, WaitForm};
+
     use super::*;
+
+    #[test]
+    fn no_vendor_tells_a_wait_that_its_configuration_does_not_read() {
+        let read = |rules: &str| {
+            let text = format!(
+                "[host]\n[connection.acme]\nconnector = \"rest\"\n[connection.acme.config]\n\
+                 base_url = \"https://vendor.example.test\"\nerrors = [{rules}]"
+            );
+            from_text(Path::new("weir.toml"), &text, &|_| None).unwrap()
+        };
+        let in_body = |config: &Config| -> Vec<WaitForm> {
+            let base = Base {
+                config: config.clone(),
+                vendors: vec![VendorSpec::default()],
+                length: 3_600_000,
+            };
+            let vendors = (0..300).flat_map(|seed| Plan::over(&base, seed).vendors);
+            let faults = vendors.flat_map(|vendor| vendor.faults.random);
+            let waits = faults.filter_map(|fault| match fault.fault {
+                FaultKind::Status { wait, .. } => Some(wait),
+                _ => None,
+            });
+            waits
+                .filter(|wait| matches!(wait, WaitForm::BodyMs | WaitForm::BodySeconds))
+                .collect()
+        };
+        assert_eq!(in_body(&read("")), []);
+        let one = "{ pointer = \"/retry_after\", wait = { pointer = \"/retry_after\" } }";
+        let told = in_body(&read(one));
+        assert!(!told.is_empty() && !told.contains(&WaitForm::BodyMs));
+    }
 
     #[test]
     fn every_seed_makes_a_plan_that_can_be_run_and_always_the_same() {

@@ -4,6 +4,7 @@ use weir_tests::dice::Dice;
 use weir_tests::spec::{FaultKind, FaultPlan, Outage, QuotaCut, RandomFault, VendorSpec, WaitForm};
 
 use super::{chance, pick};
+use crate::config::Config;
 
 const WAITS: [WaitForm; 19] = [
     WaitForm::None,
@@ -27,8 +28,37 @@ const WAITS: [WaitForm; 19] = [
     WaitForm::HttpDate,
 ];
 
+/// Which waits a configuration reads in an answer's body. One that it does not read nobody could keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reads {
+    ms: bool,
+    seconds: bool,
+}
+
+impl Reads {
+    /// A configuration reads a wait when one of its connections names the field.
+    pub(super) fn of(config: &Config) -> Reads {
+        let names = |field: &str| {
+            let mut connections = config.connections.values();
+            connections.any(|connection| connection.config.contains(field))
+        };
+        Reads {
+            ms: names("retry_after_ms\""),
+            seconds: names("retry_after\""),
+        }
+    }
+
+    fn wait_form(self, dice: &mut Dice) -> WaitForm {
+        match pick(dice, &WAITS) {
+            WaitForm::BodyMs if !self.ms => WaitForm::Seconds,
+            WaitForm::BodySeconds if !self.seconds => WaitForm::Seconds,
+            form => form,
+        }
+    }
+}
+
 /// Adds faults to a vendor, none of which outlasts `until`.
-pub(super) fn faults(dice: &mut Dice, spec: &mut VendorSpec, until: i64) {
+pub(super) fn faults(dice: &mut Dice, spec: &mut VendorSpec, until: i64, reads: Reads) {
     let mut plan = FaultPlan::default();
     let counted = spec
         .collections
@@ -39,7 +69,7 @@ pub(super) fn faults(dice: &mut Dice, spec: &mut VendorSpec, until: i64) {
             until_ms: Some(until),
             ..RandomFault::new(
                 pick(dice, &[0.005, 0.02, 0.08]),
-                fault(dice, until, counted),
+                fault(dice, until, counted, reads),
             )
         };
         plan.random.push(fault);
@@ -51,8 +81,8 @@ pub(super) fn faults(dice: &mut Dice, spec: &mut VendorSpec, until: i64) {
             0 => FaultKind::Hang,
             1 => FaultKind::Reset,
             2 => FaultKind::unavailable(WaitForm::None, 0),
-            3 => FaultKind::unavailable(wait_form(dice), until_ms - from_ms),
-            _ => FaultKind::too_many(wait_form(dice), dice.between(500, 60_000)),
+            3 => FaultKind::unavailable(reads.wait_form(dice), until_ms - from_ms),
+            _ => FaultKind::too_many(reads.wait_form(dice), dice.between(500, 60_000)),
         };
         plan.outages.push(Outage {
             from_ms,
@@ -95,15 +125,11 @@ pub(super) fn longest_wait(spec: &VendorSpec) -> i64 {
     asked.chain(quotas).max().unwrap_or(0)
 }
 
-fn wait_form(dice: &mut Dice) -> WaitForm {
-    pick(dice, &WAITS)
-}
-
-fn fault(dice: &mut Dice, until: i64, counted: bool) -> FaultKind {
+fn fault(dice: &mut Dice, until: i64, counted: bool, reads: Reads) -> FaultKind {
     let wait = dice.between(500, until / 10);
     match dice.below(20) {
-        0..=3 => FaultKind::too_many(wait_form(dice), wait),
-        4 | 5 => FaultKind::unavailable(wait_form(dice), wait),
+        0..=3 => FaultKind::too_many(reads.wait_form(dice), wait),
+        4 | 5 => FaultKind::unavailable(reads.wait_form(dice), wait),
         6 => FaultKind::status(500),
         7 => FaultKind::status(502),
         8 => FaultKind::status(410),

@@ -54,7 +54,11 @@ pub(super) fn vendor(dice: &mut Dice, name: &str, length: i64, promised: Promise
     };
     if chance(dice, 0.5) {
         for number in 0..pick(dice, &[1, 1, 2]) {
-            let limit = limit(dice, number, promised.interval.0, spec.collections.len());
+            let mut limit = limit(dice, number, promised.interval.0, spec.collections.len());
+            // At less than all calls within one window a walk whose page tokens expire may never end, and at much less no
+            // walk ends in time.
+            let windows = if has_short_tokens(&spec) { 1 } else { 20 };
+            limit.limit = limit.limit.max(calls_of_all(&spec, length) / windows);
             spec.limits.push(limit);
         }
     }
@@ -402,6 +406,24 @@ fn limit(dice: &mut Dice, number: usize, min_interval: i64, collections: usize) 
         body: String::new(),
         penalty_ms: pick(dice, &[0, 0, 0, 20_000]),
     }
+}
+
+/// A page token is good for a while only.
+fn has_short_tokens(spec: &VendorSpec) -> bool {
+    spec.collections.iter().any(|collection| {
+        matches!(collection.paging, Paging::Token { ttl_ms, .. } | Paging::Feed { ttl_ms, .. } if ttl_ms > 0)
+    })
+}
+
+/// Calls in which all that will ever be written can be listed, twice over.
+fn calls_of_all(spec: &VendorSpec, length: i64) -> u64 {
+    let collections = spec.collections.iter().map(|collection| {
+        let writes = &collection.writes;
+        let all = writes.initial as f64 + writes.per_second * length as f64 / 1_000.0;
+        let pages = all / f64::from(u32::try_from(collection.page_size.max).unwrap_or(u32::MAX));
+        2 * pages.ceil() as u64 + 1
+    });
+    collections.sum()
 }
 
 fn dialects(dice: &mut Dice) -> Vec<Dialect> {

@@ -72,6 +72,8 @@ pub struct Committed<'a> {
     pub due: Option<Timestamp>,
     /// The poll's row, when the poll has ended.
     pub poll: Option<&'a PollRow>,
+    /// What has begun to wait for a person with it, and what no longer does.
+    pub review: &'a [ReviewChange],
 }
 
 /// Settings of a store in memory.

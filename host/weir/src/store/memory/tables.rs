@@ -345,7 +345,6 @@ impl Tables {
                 .retain(|_, validator| validator.walk == walk);
         }
         unit.state = conclusion.state;
-        self.review.set(conclusion.review);
         for note in &conclusion.forget_notes {
             self.notes.remove(note);
         }
@@ -359,7 +358,9 @@ impl Tables {
             state: &unit.state,
             due: unit.due,
             poll: ended.then(|| self.polls.last()).flatten(),
+            review: &conclusion.review,
         });
+        self.review.set(conclusion.review);
         Ok(())
     }
 
