@@ -24,12 +24,20 @@ pub(crate) struct SoakArgs {
     /// Seeds tried at once; each keeps a core busy
     #[arg(long, default_value_t = 1)]
     threads: usize,
+    /// Seeds with few records, as `cargo xtask test` tries them
+    #[arg(long)]
+    brief: bool,
 }
 
 /// As many seeds as fit. Fails with the first promise that is broken, told by the shortest history.
 pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<()> {
     build::connectors()?;
     let program = program(&[])?;
+    let again = if args.brief {
+        "cargo xtask soak --brief"
+    } else {
+        "cargo xtask soak"
+    };
     let mut command = Command::new(&program);
     command
         .arg("--connectors")
@@ -39,7 +47,10 @@ pub(crate) fn soak(args: &SoakArgs) -> anyhow::Result<()> {
         .args(["--from", &args.from.to_string()])
         .args(["--minutes", &args.minutes.to_string()])
         .args(["--threads", &args.threads.to_string()])
-        .args(["--again", "cargo xtask soak"]);
+        .args(["--again", again]);
+    if args.brief {
+        command.arg("--brief");
+    }
     if let Some(to) = args.to {
         command.args(["--to", &to.to_string()]);
     }

@@ -41,6 +41,9 @@ struct Args {
     #[cfg(feature = "planted")]
     #[arg(long)]
     plant: Option<String>,
+    /// Seeds with few records: many in a minute
+    #[arg(long)]
+    brief: bool,
     /// Go on after a violation, and count
     #[arg(long)]
     all: bool,
@@ -110,7 +113,12 @@ fn soak(args: &Args) -> Result<bool, Box<dyn std::error::Error>> {
             if args.to.is_some_and(|to| seed >= to) {
                 return;
             }
-            let came = hunt(&Source::Seeds, seed, &machine, args.tries);
+            let source = if args.brief {
+                Source::Brief
+            } else {
+                Source::Seeds
+            };
+            let came = hunt(&source, seed, &machine, args.tries);
             sums.seeds.fetch_add(1, Ordering::Relaxed);
             match came {
                 Ok(Came::Clean(finished)) => {

@@ -21,6 +21,8 @@ const EVENTS: usize = 60;
 pub enum Source {
     /// Everything follows from the seed.
     Seeds,
+    /// The same with few records.
+    Brief,
     /// What goes wrong follows from the seed; vendors and configuration are given.
     Over(Box<Base>),
 }
@@ -33,6 +35,7 @@ impl Source {
     pub fn plan(&self, seed: u64) -> Result<Plan, ConfigErrors> {
         match self {
             Source::Seeds => Plan::of_seed(seed),
+            Source::Brief => Plan::brief(seed),
             Source::Over(base) => Ok(Plan::over(base, seed)),
         }
     }

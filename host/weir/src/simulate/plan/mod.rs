@@ -24,6 +24,7 @@ use weir_tests::spec::{Phase, VendorSpec};
 
 use super::{Happening, Machine, Setup, What};
 use crate::config::{Config, ConfigErrors, from_text};
+use vendor::Size;
 
 /// 2031-03-04T10:00:00Z: when simulations begin, unless they are told.
 pub const START: Timestamp = 1_930_384_800_000;
@@ -69,10 +70,22 @@ impl Plan {
     /// # Errors
     /// A seed made a configuration that is refused: a fault of this module.
     pub fn of_seed(seed: u64) -> Result<Plan, ConfigErrors> {
+        Plan::of_size(seed, Size::WHOLE)
+    }
+
+    /// The same with few records, so that many seeds can be tried in a minute.
+    ///
+    /// # Errors
+    /// As [`Plan::of_seed`].
+    pub fn brief(seed: u64) -> Result<Plan, ConfigErrors> {
+        Plan::of_size(seed, Size::BRIEF)
+    }
+
+    fn of_size(seed: u64, size: Size) -> Result<Plan, ConfigErrors> {
         let dice = &mut Dice::new(seed_for(seed, "plan"));
         let minute = 60_000;
-        let calm = pick(dice, &[20, 20, 60, 60, 240, 1_440]) * minute;
-        let promised = vendor::promised(dice, calm);
+        let calm = pick(dice, size.minutes) * minute;
+        let promised = vendor::promised(dice, calm, size);
         let mut text = "[host]\n[sink.main]\ntype = \"stdout\"\n".to_owned();
         let mut vendors = Vec::new();
         for name in ["acme", "birch"].iter().take(pick(dice, &[1, 1, 1, 2])) {
@@ -221,6 +234,9 @@ mod tests {
     #[test]
     fn every_seed_makes_a_plan_that_can_be_run_and_always_the_same() {
         for seed in 0..500 {
+            for spec in &Plan::brief(seed).unwrap().vendors {
+                spec.check().unwrap();
+            }
             let plan = Plan::of_seed(seed).unwrap();
             for spec in &plan.vendors {
                 spec.check().unwrap();

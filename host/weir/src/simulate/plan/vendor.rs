@@ -24,6 +24,34 @@ pub(super) struct Promised {
     pub(super) overlap: i64,
     /// The shortest and the longest interval, in ms.
     pub(super) interval: (i64, i64),
+    /// How much there is of everything.
+    pub(super) size: Size,
+}
+
+/// How much happens in a run, to choose from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Size {
+    /// For how long things happen.
+    pub(super) minutes: &'static [i64],
+    /// Writes to one collection in that time.
+    pub(super) writes: &'static [f64],
+    /// Records that are there from the start.
+    pub(super) initial: &'static [u64],
+}
+
+impl Size {
+    /// Enough that most polls of a busy collection find something, and few enough that a run takes a second.
+    pub(super) const WHOLE: Size = Size {
+        minutes: &[20, 20, 60, 60, 240, 1_440],
+        writes: &[10.0, 60.0, 200.0, 400.0],
+        initial: &[0, 5, 40, 150],
+    };
+    /// As much trouble over a tenth of the records.
+    pub(super) const BRIEF: Size = Size {
+        minutes: &[10, 20, 60],
+        writes: &[10.0, 20.0, 50.0],
+        initial: &[0, 5, 15],
+    };
 }
 
 /// A vendor for a run of this length.
@@ -342,13 +370,12 @@ fn page_size(dice: &mut Dice) -> PageSize {
 
 fn writes(dice: &mut Dice, kind: Kind, length: i64, promised: Promised) -> WritesSpec {
     let overlap = promised.overlap;
-    // Enough that most polls of a busy collection find something, and few enough that a run stays short.
-    let per_run = pick(dice, &[10.0, 60.0, 200.0, 400.0]);
+    let per_run = pick(dice, promised.size.writes);
     let share = |of: f64| (overlap as f64 * of) as i64;
     let lag = pick(dice, &[(0.0, 0.0), (0.1, 0.3), (0.4, 0.8), (0.05, 1.5)]);
     let writer = share(0.05);
     let mut writes = WritesSpec {
-        initial: pick(dice, &[0, 5, 40, 150]),
+        initial: pick(dice, promised.size.initial),
         initial_span_ms: length,
         per_second: per_run * 1_000.0 / length as f64,
         edits: pick(dice, &[0.0, 0.3, 0.6]),
@@ -458,12 +485,13 @@ fn dialects(dice: &mut Dice) -> Vec<Dialect> {
 }
 
 /// The overlap that a run promises, and its intervals.
-pub(super) fn promised(dice: &mut Dice, length: i64) -> Promised {
+pub(super) fn promised(dice: &mut Dice, length: i64, size: Size) -> Promised {
     let min = (length / pick(dice, &[40, 100, 250])).clamp(2_000, 600_000);
     let max = min * pick(dice, &[1, 3, 10]);
     Promised {
         overlap: pick(dice, &[10_000, 60_000, 120_000, 600_000]).max(10_000),
         interval: (min, max),
+        size,
     }
 }
 
