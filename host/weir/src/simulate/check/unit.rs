@@ -166,9 +166,9 @@ impl Unit {
         let of_a_poll = committed.ticket.is_some();
         if let Some(truth) = truth {
             self.skew = truth.skew();
+            truth.advance(at.world);
             self.aside.note(truth, committed.review);
             if of_a_poll {
-                truth.advance(at.world);
                 self.holding.look(truth);
                 self.aside.walks_hold(truth, committed.state);
                 self.stored(committed, truth)?;

@@ -171,20 +171,21 @@ impl Unit {
         }
     }
 
-    /// Of all that the vendor shows nothing is missing but what is said to be missing for good, and what became visible
-    /// later than the configuration promises to look.
+    /// Of all that the vendor shows nothing is missing but what is listed as missing, and what became visible later than the
+    /// configuration promises to look.
     pub(super) fn everything_is_there(&self, truth: &Truth, at: Moment) -> Result<(), Wrong> {
         for (record, index) in &self.holding.unmet {
             let Some(version) = truth.version(*index) else {
                 continue;
             };
             let never_seen = version.deleted && !self.holding.knows(*record);
-            let given_up = self
-                .state
-                .as_deref()
-                .is_some_and(|known| known.is_lost(version.stamp));
+            // What the list of gaps holds is filled from spare quota: where there is a limit that may take for ever.
+            let spare = truth.vendor.spec().limits.is_empty();
+            let listed = self.state.as_deref().is_some_and(|known| {
+                known.is_lost(version.stamp) || (!spare && known.is_in_gap(version.stamp))
+            });
             if never_seen
-                || given_up
+                || listed
                 || self.aside.has(version)
                 || (truth.is_found_by_stamp() && !self.is_in_reach(truth, version))
             {
