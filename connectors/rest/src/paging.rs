@@ -299,7 +299,7 @@ fn keyset(
                 return Onward::cut();
             };
             #[cfg(feature = "planted")]
-            let id = beyond(id);
+            let id = past_every_id(id);
             let next = Step::After { id: Some(id), time };
             if step == Some(&next) {
                 // Nothing beyond the position. One record is the position itself, from a vendor that includes it.
@@ -315,7 +315,7 @@ fn keyset(
 
 /// An id behind all others: `(time, id) > (t, i)` becomes `time > t`, and what shares the last time is passed over.
 #[cfg(feature = "planted")]
-fn beyond(id: Scalar) -> Scalar {
+fn past_every_id(id: Scalar) -> Scalar {
     let head = id.text.trim_end_matches(|c: char| c.is_ascii_digit());
     Scalar {
         text: format!("{head}{}", u64::MAX),
