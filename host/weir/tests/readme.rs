@@ -89,7 +89,11 @@ fn every_link_leads_somewhere() {
         .skip(1)
         .filter_map(|rest| rest.split(')').next())
     {
-        if !link.starts_with("http") {
+        if let Some(anchor) = link.strip_prefix('#') {
+            let mut headings = readme.lines().filter_map(|line| line.strip_prefix("## "));
+            let place = |heading: &str| heading.to_lowercase().replace(' ', "-");
+            assert!(headings.any(|heading| place(heading) == anchor), "{link}");
+        } else if !link.starts_with("http") {
             assert!(root.join(link).exists(), "{link}");
         }
     }
