@@ -42,6 +42,8 @@ pub(super) struct Unit {
     pub(super) first: Option<Timestamp>,
     /// When the last main walk to the present began that has ended, whole or in part.
     last: Option<Timestamp>,
+    /// When the catch-up in slices began that is under way.
+    catching_up: Option<Timestamp>,
     /// That walk was whole, so that it left nothing to fill.
     pub(super) is_whole: bool,
     /// What is stored of its position, and what was before the last commit.
@@ -78,6 +80,7 @@ impl Unit {
             side: None,
             first: None,
             last: None,
+            catching_up: None,
             is_whole: false,
             state: None,
             before: None,
@@ -336,6 +339,7 @@ impl Unit {
                 let walked = Walked {
                     row,
                     began,
+                    caught_up_from: self.catching_up.unwrap_or(began),
                     now,
                     ending,
                 };
@@ -357,6 +361,9 @@ impl Unit {
             self.is_whole = whole;
         }
         self.nothing_is_missing(truth, walked)?;
+        if !walked.is_aside() {
+            self.catching_up = resumes.and(self.catching_up.or(Some(walked.began)));
+        }
         if whole {
             self.is_asked_again_soon(at)?;
         }

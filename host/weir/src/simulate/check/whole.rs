@@ -28,6 +28,9 @@ pub(super) struct Walked<'a> {
     pub(super) row: &'a PollRow,
     /// When its first call was made, by the true time.
     pub(super) began: Timestamp,
+    /// When the first slice of the catch-up began that it is the last of; else when it began itself. What lies before its
+    /// window and became visible since then is owed by the next walk.
+    pub(super) caught_up_from: Timestamp,
     /// By the true time.
     pub(super) now: Timestamp,
     pub(super) ending: Ending,
@@ -81,8 +84,18 @@ impl Unit {
             let Some(version) = truth.version(*index) else {
                 continue;
             };
+            let before_it = walked
+                .row
+                .window
+                .since
+                .is_some_and(|since| version.stamp < since);
+            let began = if before_it {
+                walked.caught_up_from
+            } else {
+                walked.began
+            };
             let never_seen = version.deleted && !self.holding.knows(*record);
-            if version.visible_from > walked.began
+            if version.visible_from > began
                 || never_seen
                 || self.aside.has(version)
                 || self.is_in_gap(version.stamp)
