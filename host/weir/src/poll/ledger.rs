@@ -22,6 +22,9 @@ use crate::config;
 use crate::connection::Connection;
 use crate::store::{BudgetKey, BudgetRow, UnitKey};
 
+/// By how much two clocks that go alike may seem to differ, in ms.
+const CUT: u64 = 2;
+
 /// All budgets.
 pub struct Ledger {
     /// By whom, then by bucket; by the steady clock.
@@ -55,7 +58,14 @@ impl Ledger {
         let (wall_then, monotonic_then) = *self.began.get_or_init(|| (wall, monotonic));
         let passed = monotonic.saturating_sub(monotonic_then).as_millis();
         let steady = wall_then.saturating_add(i64::try_from(passed).unwrap_or(i64::MAX));
-        let ahead = wall.saturating_sub(steady);
+        let (ahead, known) = (
+            wall.saturating_sub(steady),
+            self.ahead.load(Ordering::Relaxed),
+        );
+        // Both clocks are cut to whole ms, each at its own instant: that makes no wait shorter.
+        if ahead.abs_diff(known) <= CUT {
+            return known;
+        }
         self.ahead.store(ahead, Ordering::Relaxed);
         ahead
     }
@@ -220,4 +230,42 @@ fn no_room(connection: &str, scope: Scope, bucket: &str) -> String {
         Scope::App => format!("everyone on the connector of {connection}"),
     };
     format!("{limit} for {of} has no room")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::BoxFuture;
+
+    /// Two clocks that somebody reads one after the other, in microseconds.
+    struct Pair(AtomicI64, AtomicI64);
+
+    impl Clock for Pair {
+        fn wall(&self) -> Timestamp {
+            self.0.load(Ordering::Relaxed) / 1_000
+        }
+
+        fn monotonic(&self) -> Duration {
+            Duration::from_micros(self.1.load(Ordering::Relaxed).unsigned_abs())
+        }
+
+        fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
+            Box::pin(std::future::pending())
+        }
+    }
+
+    #[test]
+    fn clocks_that_go_alike_are_not_told_apart_by_their_last_digit() {
+        let ledger = Ledger::new(Vec::new());
+        let clock = Pair(AtomicI64::new(5_000_999), AtomicI64::new(7_000_001));
+        assert_eq!(ledger.ahead(&clock), 0);
+        for step in [1, 998, 999, 1_000, 1_700, 2_001] {
+            clock.0.fetch_add(step, Ordering::Relaxed);
+            clock.1.fetch_add(step + 400, Ordering::Relaxed);
+            assert_eq!(ledger.ahead(&clock), 0, "{step}");
+            clock.0.fetch_add(400, Ordering::Relaxed);
+        }
+        clock.0.fetch_add(3_600_000_000, Ordering::Relaxed);
+        assert!(ledger.ahead(&clock).abs_diff(3_600_000) <= CUT);
+    }
 }
