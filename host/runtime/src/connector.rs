@@ -14,11 +14,12 @@ use wasmtime::component::{
 use wasmtime::{Engine, Store};
 
 use crate::contract::{
-    Descriptor, Fault, Page, PluginIndices, Request, Response, Task, check_descriptor, check_page,
-    check_partitions, check_request, tame_fault,
+    Descriptor, Fault, Page, Plugin, PluginIndices, Request, Response, Task, check_descriptor,
+    check_page, check_partitions, check_request, tame_fault,
 };
 use crate::error::{CallError, CallErrorKind, Function, classify};
 use crate::guest::{self, Gate, Guest};
+use crate::kept::{Instance, Kept};
 use crate::limits::{Limits, MESSAGE};
 use crate::load::{Refusal, check_functions};
 use crate::text::tame;
@@ -80,9 +81,9 @@ struct Counters {
 
 /// A connector that can be called, from any thread and by several at once.
 ///
-/// Every call gets a fresh instance, which is gone afterwards: nothing leaks from one call into another. Calls
-/// compute and never wait; [`Workers`](crate::Workers) are the place for them. Dropping the last reference frees
-/// the compiled code.
+/// Every call gets a fresh instance, which is gone afterwards: nothing leaks from one call into another. (A simulation
+/// [keeps](crate::RuntimeConfig::kept) them.) Calls compute and never wait; [`Workers`](crate::Workers) are the place for
+/// them. Dropping the last reference frees the compiled code.
 pub struct Connector {
     name: Arc<str>,
     digest: Digest,
@@ -91,6 +92,8 @@ pub struct Connector {
     engine: Engine,
     pre: InstancePre<Guest>,
     exports: Exports,
+    /// None: every call gets an instance of its own.
+    kept: Option<Kept>,
     limits: Limits,
     gate: Arc<Gate>,
     counters: Counters,
@@ -115,6 +118,7 @@ impl Connector {
         digest: Digest,
         label: &Path,
         limits: Limits,
+        kept: bool,
     ) -> Result<Self, Refusal> {
         let wrong_types = |error: wasmtime::Error| Refusal::WrongTypes {
             version,
@@ -139,6 +143,7 @@ impl Connector {
             engine,
             pre,
             exports,
+            kept: None,
             limits,
             gate: Arc::new(Gate::new()),
             counters: Counters::default(),
@@ -155,6 +160,7 @@ impl Connector {
         check_descriptor(&descriptor, false).map_err(Refusal::InvalidDescriptor)?;
         connector.name = descriptor.name.as_str().into();
         connector.descriptor = descriptor;
+        connector.kept = kept.then(|| Kept::new(indices));
         Ok(connector)
     }
 
@@ -244,10 +250,14 @@ impl Connector {
         task: &Task,
         step: Option<&str>,
     ) -> Result<Result<Request, Fault>, CallError> {
-        let outcome = self.call(
-            Function::BuildRequest,
-            &self.exports.build_request,
-            (task, step),
+        let function = Function::BuildRequest;
+        let outcome = self.answer(
+            function,
+            || self.call(function, &self.exports.build_request, (task, step)),
+            |plugin, store| {
+                let connector = plugin.weir_connector_connector();
+                connector.call_build_request(store, task, owned(step).as_ref())
+            },
         );
         let outcome = outcome.and_then(|result| checked(result, check_request));
         self.named(Function::BuildRequest, outcome)
@@ -266,10 +276,15 @@ impl Connector {
         step: Option<&str>,
         response: &Response,
     ) -> Result<Result<Page, Fault>, CallError> {
-        let outcome = self.call(
-            Function::ReadResponse,
-            &self.exports.read_response,
-            (task, step, response),
+        let function = Function::ReadResponse;
+        let export = &self.exports.read_response;
+        let outcome = self.answer(
+            function,
+            || self.call(function, export, (task, step, response)),
+            |plugin, store| {
+                let connector = plugin.weir_connector_connector();
+                connector.call_read_response(store, task, owned(step).as_ref(), response)
+            },
         );
         let outcome = outcome.and_then(|result| checked(result, |page| check_page(page, response)));
         self.named(Function::ReadResponse, outcome)
@@ -303,6 +318,52 @@ impl Connector {
             })
             .and_then(|function| function.call(&mut store, params))
             .map(|(result,)| result);
+        self.ended(function, began, &mut store, outcome)
+    }
+
+    /// One call, in a kept instance if there are such.
+    fn answer<T: PartialEq>(
+        &self,
+        function: Function,
+        fresh: impl FnOnce() -> Result<Result<T, Fault>, CallErrorKind>,
+        again: impl FnOnce(&Plugin, &mut Store<Guest>) -> wasmtime::Result<Result<T, Fault>>,
+    ) -> Result<Result<T, Fault>, CallErrorKind> {
+        let Some(kept) = &self.kept else {
+            return fresh();
+        };
+        let began = Instant::now();
+        let mut instance = match kept.take() {
+            Some(instance) => instance,
+            None => kept
+                .fresh(self.store(function), &self.pre)
+                .map_err(|(mut store, error)| {
+                    let said = store.data_mut().log.last_words();
+                    self.sort(function, &error, said)
+                })?,
+        };
+        let Instance { store, plugin, .. } = &mut instance;
+        guest::again(store, self.time(function), function);
+        let outcome = again(plugin, store);
+        let result = self.ended(function, began, store, outcome)?;
+        kept.put_back(instance);
+        if kept.is_to_compare() && fresh()? != result {
+            return Err(CallErrorKind::Invalid(
+                "it answered differently from a fresh instance, so it remembers something from one call to the next: \
+                 whatever an answer depends on must be in the task, the step or the cursor"
+                    .to_owned(),
+            ));
+        }
+        Ok(result)
+    }
+
+    /// Counts a call, and sorts what came of it.
+    fn ended<T>(
+        &self,
+        function: Function,
+        began: Instant,
+        store: &mut Store<Guest>,
+        outcome: wasmtime::Result<Result<T, Fault>>,
+    ) -> Result<Result<T, Fault>, CallErrorKind> {
         let counters = &self.counters;
         counters.calls.fetch_add(1, Ordering::Relaxed);
         let micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -407,6 +468,11 @@ impl Exports {
             read_response: function("read-response")?,
         })
     }
+}
+
+/// As the generated bindings want it.
+fn owned(step: Option<&str>) -> Option<String> {
+    step.map(str::to_owned)
 }
 
 enum Unusable {

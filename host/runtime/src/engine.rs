@@ -18,18 +18,22 @@ pub(crate) const TICK: Duration = Duration::from_millis(10);
 /// Fewest instances that may live at once: a describe can run beside the workers' calls.
 const MIN_SLOTS: u32 = 16;
 
+/// So many times that, where connectors keep instances: each may have one for every worker.
+const KEPT_SLOTS: u32 = 8;
+
 /// Memory of a slot that is kept and cleared after a call instead of being given back: about what a call of a
 /// Rust connector touches.
 const KEEP_RESIDENT: usize = 1 << 20;
 
-/// An engine for `workers` calls at once.
+/// An engine for `workers` calls at once; `kept`: instances are kept from one call to the next.
 ///
 /// It takes instances from a pool, which reserves about 4 GiB of address space for each; where the system grants
 /// no such amount (a container with `ulimit -v`), from plain allocations with explicit bounds checks.
-pub(crate) fn engine(workers: usize) -> wasmtime::Result<Engine> {
+pub(crate) fn engine(workers: usize, kept: bool) -> wasmtime::Result<Engine> {
     let slots = u32::try_from(workers.saturating_mul(4))
         .unwrap_or(u32::MAX)
-        .max(MIN_SLOTS);
+        .max(MIN_SLOTS)
+        .saturating_mul(if kept { KEPT_SLOTS } else { 1 });
     pooled(slots).or_else(|error| {
         tracing::info!(
             error = %error,

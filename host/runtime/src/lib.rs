@@ -12,6 +12,7 @@
 //! | `contract` | the contract's types, and what a result must keep to |
 //! | `limits` | every limit with its reason |
 //! | `workers` | the threads that calls belong on |
+//! | `kept` | instances that answer more than one call, for a simulation |
 //! | `load`, `guest`, `cache`, `cwasm`, `engine` | how it is done |
 
 mod cache;
@@ -21,6 +22,7 @@ mod cwasm;
 mod engine;
 mod error;
 mod guest;
+mod kept;
 pub mod limits;
 mod load;
 mod runtime;

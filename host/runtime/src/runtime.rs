@@ -28,6 +28,8 @@ pub struct RuntimeConfig {
     /// Calls run on the thread that makes them instead of on workers: for a simulation. `workers` is then how many
     /// such threads there are.
     pub inline: bool,
+    /// Instances are kept from one call to the next, and compared with fresh ones in a sample: for a simulation.
+    pub kept: bool,
     /// What every call and every file may use.
     pub limits: Limits,
 }
@@ -39,6 +41,7 @@ pub struct Runtime {
     cache: Cache,
     workers: Workers,
     limits: Limits,
+    kept: bool,
     /// The compiler uses all processors by itself; several files at once would only take more memory.
     compiling: Mutex<()>,
 }
@@ -61,8 +64,8 @@ impl Runtime {
             )));
         }
         let workers = config.workers.max(1);
-        let engine =
-            engine::engine(workers).map_err(|error| RuntimeError::Engine(format!("{error:#}")))?;
+        let engine = engine::engine(workers, config.kept)
+            .map_err(|error| RuntimeError::Engine(format!("{error:#}")))?;
         let cache = Cache::open(&engine, config.cache_dir)?;
         engine::start_ticking(&engine).map_err(RuntimeError::Thread)?;
         let workers = if config.inline {
@@ -75,6 +78,7 @@ impl Runtime {
             cache,
             workers,
             limits,
+            kept: config.kept,
             compiling: Mutex::new(()),
         }))
     }
@@ -120,7 +124,7 @@ impl Runtime {
             None => self.compile(bytes, &digest)?,
         };
         let version = version_of(&self.engine, &component)?;
-        Connector::new(&component, version, digest, label, self.limits)
+        Connector::new(&component, version, digest, label, self.limits, self.kept)
     }
 
     fn compile(&self, bytes: &[u8], digest: &Digest) -> Result<Component, Refusal> {

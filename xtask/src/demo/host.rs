@@ -18,6 +18,8 @@ use weir_tests::demo::{DEMO_TOKEN, DEMO_TOKEN_VARIABLE};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a sync waits for vendors.
 const SYNC_WAIT: &str = "3s";
+/// Among so many of a unit's polls is the one that matters.
+const LATEST_POLLS: &str = "20";
 
 /// Where a host's binary and files are.
 pub(crate) struct Place {
@@ -149,6 +151,14 @@ impl<'a> Host<'a> {
         self.ask(&["sync", "--json", "--wait", SYNC_WAIT]).await
     }
 
+    /// Does `weir polls` tell of a walk over a unit that went well and whose window ends after `moment`, ms since the Unix
+    /// epoch?
+    pub(crate) async fn has_read(&self, unit: &str, moment: i64) -> bool {
+        let limit = LATEST_POLLS;
+        let answer = self.ask(&["polls", unit, "--json", "--limit", limit]).await;
+        answer.is_some_and(|Polls { polls }| polls.iter().any(|poll| poll.has_read(moment)))
+    }
+
     async fn ask<T: DeserializeOwned>(&self, verb: &[&str]) -> Option<T> {
         // Where no host listens, the command would open the store itself, and stand in the way of a host that starts.
         UnixStream::connect(self.place.dir.join("data").join("weir.sock")).ok()?;
@@ -185,19 +195,31 @@ pub(crate) struct Parked {
 /// What the demo reads of `weir sync --json`.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Synced {
-    pub(crate) units: Vec<UnitSync>,
     pub(crate) delivered: bool,
 }
 
+/// What the demo reads of `weir polls --json`.
 #[derive(Debug, Deserialize)]
-pub(crate) struct UnitSync {
-    pub(crate) unit: String,
-    outcome: String,
+struct Polls {
+    polls: Vec<Poll>,
 }
 
-impl UnitSync {
-    /// It is up to date.
-    pub(crate) fn is_good(&self) -> bool {
-        matches!(self.outcome.as_str(), "ok" | "not-modified")
+#[derive(Debug, Deserialize)]
+struct Poll {
+    reason: String,
+    outcome: String,
+    window: Window,
+}
+
+#[derive(Debug, Deserialize)]
+struct Window {
+    until: i64,
+}
+
+impl Poll {
+    fn has_read(&self, moment: i64) -> bool {
+        let good = matches!(self.outcome.as_str(), "ok" | "not-modified");
+        let main = !matches!(self.reason.as_str(), "settle" | "backfill");
+        good && main && self.window.until > moment
     }
 }

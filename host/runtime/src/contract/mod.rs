@@ -13,7 +13,7 @@ pub use bindings::weir::connector::types::{
     AuthScheme, Body, Class, CursorKind, Data, Header, Limit, Method, Oauth2, Order, Origin,
     Pacing, Reason, Record, Scope, Span, Stream, Target, Window,
 };
-pub(crate) use bindings::{PluginIndices, weir::connector::log::Level};
+pub(crate) use bindings::{Plugin, PluginIndices, weir::connector::log::Level};
 pub(crate) use check::{check_descriptor, check_page, check_partitions, check_request, tame_fault};
 pub use convert::required_pointers;
 

@@ -69,6 +69,15 @@ impl Log {
         }
     }
 
+    /// The lines of the next call.
+    pub(crate) fn again(&mut self, function: Function) {
+        self.tell_dropped();
+        self.function = function;
+        self.left = LINES_PER_CALL;
+        self.dropped = 0;
+        self.last = None;
+    }
+
     /// May one more line be written? Counts it either way.
     fn admit(&mut self) -> bool {
         let admitted = self.left > 0 && self.gate.take(Instant::now());
@@ -108,6 +117,12 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
+        self.tell_dropped();
+    }
+}
+
+impl Log {
+    fn tell_dropped(&self) {
         if self.dropped > 0 {
             tracing::warn!(
                 target: "connector",

@@ -48,6 +48,12 @@ pub(crate) fn store(
     store
 }
 
+/// Makes the store of a kept instance ready for one more call.
+pub(crate) fn again(store: &mut Store<Guest>, time: Duration, function: Function) {
+    store.data_mut().log.again(function);
+    meter::limit_time(store, time);
+}
+
 /// A linker that offers the log and nothing else.
 pub(crate) fn linker(engine: &Engine, version: &str) -> wasmtime::Result<Linker<Guest>> {
     let mut linker = Linker::new(engine);

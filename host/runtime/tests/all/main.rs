@@ -12,6 +12,7 @@ mod calls;
 mod files;
 mod guest;
 mod hostile;
+mod kept;
 mod lines;
 mod results;
 mod threads;

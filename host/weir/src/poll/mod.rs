@@ -18,6 +18,10 @@
 //! | file | job |
 //! | --- | --- |
 //! | `run` | the walk: step after step until it ends, waits or fails |
+//! | `page` | one step: the call, and what its answer changes |
+//! | `handover` | what goes into the store, page after page and at the end |
+//! | `unstored` | polls that left nothing behind |
+//! | `sweep` | forgetting records that need not be known any longer |
 //! | `call` | one call: request, answer, what its headers say |
 //! | `sign` | the same with a credential that is renewed on the way |
 //! | `prepare` | from an answer to hashed records |
@@ -25,6 +29,7 @@
 //! | `reviews` | what waits for a person |
 //! | `shown` | what a person sees of an answer |
 //! | `write` | calls with an effect, and their keys |
+//! | `rehearsal` | a poll of which nothing is stored, for the next two |
 //! | `probe` | one harmless call, for `weir check` |
 //! | `record` | a poll whose exchanges are kept, for `weir record` |
 //! | `outcome` | what a fault makes of the unit |
@@ -36,18 +41,23 @@
 mod aside;
 mod call;
 mod end;
+mod handover;
 mod ledger;
 mod outcome;
+mod page;
 #[cfg(feature = "planted")]
 mod planted;
 mod prepare;
 mod probe;
 mod record;
+mod rehearsal;
 mod reviews;
 mod run;
 mod shown;
 mod side;
 mod sign;
+mod sweep;
+mod unstored;
 mod write;
 
 use serde::{Deserialize, Serialize};

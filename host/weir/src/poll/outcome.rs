@@ -8,7 +8,8 @@ use weir_rules::walk::{Tally, Walk};
 
 use super::Outcome;
 use super::end::{Concluded, paused};
-use super::run::{Baggage, Ended, FaultSeen, Poll};
+use super::handover::Baggage;
+use super::run::{Ended, FaultSeen, Poll};
 use crate::store::{BudgetKey, BudgetRow, ReviewKind, ShownAnswer};
 
 /// Answers in a row of which nothing counted, after which a person should see one.

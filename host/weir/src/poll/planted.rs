@@ -2,7 +2,8 @@
 
 use weir_rules::planted::{Plant, is_planted};
 
-use super::run::{Baggage, Poll};
+use super::handover::Baggage;
+use super::run::Poll;
 use crate::store::Conclusion;
 
 impl Poll<'_> {

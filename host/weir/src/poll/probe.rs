@@ -1,13 +1,9 @@
 //! One harmless call: is the vendor there, does it take the credential, and does the connector understand it?
 
-use weir_rules::model::Reason;
-
-use super::Job;
 use super::call::{CallFailed, Read};
-use super::reviews::Reviews;
-use super::run::Poll;
+use super::rehearsal::{NoPoll, rehearsed};
 use crate::host::Host;
-use crate::store::{StoreError, Ticket, UnitId, UnitKey};
+use crate::store::{StoreError, UnitId, UnitKey};
 
 /// What a probe found.
 #[derive(Debug)]
@@ -45,39 +41,15 @@ pub async fn probe(host: &Host, unit: UnitId) -> Result<Probed, StoreError> {
         unit: unit.to_string(),
         detail,
     };
-    let Some(row) = host.store.unit(unit)? else {
-        return Ok(bad(&unit.0, "the unit is gone".to_owned()));
-    };
-    let key = row.key.clone();
-    let connection = host.connections.get(&key.connection);
-    let stream = connection
-        .as_ref()
-        .and_then(|connection| connection.streams.get(&key.stream).cloned());
-    let (Some(connection), Some(stream)) = (connection, stream) else {
-        return Ok(bad(&key, "it is not polled any more".to_owned()));
-    };
-    if let Some(needed) = host.sign_in.all().remove(&key.connection) {
-        return Ok(bad(
-            &key,
-            format!(
-                "needs a sign-in: {}; then `{}`",
-                needed.why,
-                needed.way_out(&key.connection)
-            ),
-        ));
-    }
-    let job = Job {
-        unit,
-        reason: Reason::SyncNow,
-        // Nothing is committed under it.
-        ticket: Ticket(0),
-        intended: host.clock.wall(),
-    };
-    let reviews = Reviews::none(row.id, &row.key);
-    let mut poll = match Poll::new(host, job, row, connection, stream, reviews) {
+    let mut poll = match rehearsed(host, unit)? {
         Ok(poll) => poll,
-        Err(report) => return Ok(bad(&key, report.message.unwrap_or_default())),
+        Err(NoPoll { unit: None, why }) => return Ok(bad(&unit.0, why)),
+        Err(NoPoll {
+            unit: Some(key),
+            why,
+        }) => return Ok(bad(&key, why)),
     };
+    let key = poll.row.key.clone();
     let step = poll.walk.step().flatten().map(str::to_owned);
     let request = match poll.request(step.as_deref()).await {
         Ok(request) => request,

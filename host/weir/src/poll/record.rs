@@ -1,22 +1,17 @@
 //! A poll whose exchanges are kept and whose outcome is not, for `weir record`.
-//!
-//! It asks as a poll would: through the guard, with the connection's credential, under its budgets. Nothing of it is
-//! stored: the unit keeps its cursor, its records and its due time. What the answers say of limits counts for everyone.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use weir_rules::model::Reason;
 use weir_runtime::contract::{Request, Response, Task};
 
-use super::Job;
 use super::call::{Answered, exchange, response};
-use super::reviews::Reviews;
+use super::rehearsal::{NoPoll, rehearsed};
 use super::run::Poll;
 use crate::host::Host;
 use crate::http::credentials::Credential;
 use crate::http::guard::Origin;
-use crate::store::{StoreError, Ticket, UnitId, UnitKey};
+use crate::store::{StoreError, UnitId, UnitKey};
 
 /// What was asked and answered.
 #[derive(Debug)]
@@ -41,31 +36,9 @@ pub async fn record(
     calls: usize,
     afresh: bool,
 ) -> Result<Result<Recorded, String>, StoreError> {
-    let Some(row) = host.store.unit(unit)? else {
-        return Ok(Err("the unit is gone".to_owned()));
-    };
-    let key = row.key.clone();
-    let connection = host.connections.get(&key.connection);
-    let stream = connection
-        .as_ref()
-        .and_then(|connection| connection.streams.get(&key.stream).cloned());
-    let (Some(connection), Some(stream)) = (connection, stream) else {
-        return Ok(Err("it is not polled any more".to_owned()));
-    };
-    if let Some(why) = host.sign_in.needed(&key.connection) {
-        return Ok(Err(format!("the connection needs a sign-in: {why}")));
-    }
-    let job = Job {
-        unit,
-        reason: Reason::SyncNow,
-        // Nothing is committed under it.
-        ticket: Ticket(0),
-        intended: host.clock.wall(),
-    };
-    let reviews = Reviews::none(row.id, &row.key);
-    let mut poll = match Poll::new(host, job, row, connection, stream, reviews) {
+    let mut poll = match rehearsed(host, unit)? {
         Ok(poll) => poll,
-        Err(report) => return Ok(Err(report.message.unwrap_or_default())),
+        Err(NoPoll { why, .. }) => return Ok(Err(why)),
     };
     if afresh {
         let since = poll.stream.settings.start;
@@ -74,7 +47,7 @@ pub async fn record(
         task.window.since = since;
     }
     let mut recorded = Recorded {
-        unit: key,
+        unit: poll.row.key.clone(),
         task: Task::clone(&poll.task),
         exchanges: Vec::new(),
         ended: None,

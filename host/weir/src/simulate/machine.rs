@@ -80,6 +80,7 @@ fn runtime(cache: Option<PathBuf>, threads: usize) -> Result<Arc<Runtime>, Runti
         cache_dir: cache,
         workers: threads,
         inline: true,
+        kept: true,
         limits: Limits::default(),
     })
 }

@@ -65,6 +65,7 @@ pub fn runtime() -> Result<Arc<Runtime>, RuntimeError> {
         cache_dir: None,
         workers: 1,
         inline: true,
+        kept: false,
         limits: Limits::default(),
     })
 }
