@@ -22,6 +22,7 @@ use crate::children::Children;
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config};
 use crate::connection::{Connection, ConnectionError};
+use crate::copies::Copies;
 use crate::deliveries::Board;
 use crate::http::Transport;
 use crate::http::client::HttpClient;
@@ -72,6 +73,8 @@ pub struct Host {
     pub children: Children,
     /// How the sinks are doing.
     pub sinks: Board,
+    /// How the copies of the store are doing.
+    pub copies: Copies,
     /// What was counted since the start.
     pub meters: Meters,
     /// What of vendors' answers was not understood.
@@ -214,10 +217,11 @@ impl Host {
             .create(&data)
             .map_err(failed)?;
         let store = RedbStore::open(
-            &data.join("weir.redb"),
+            &config.host.store_file(),
             StoreOptions {
                 cache_bytes: config.host.store_cache,
                 polls: config.host.poll_log,
+                copies: config.host.copies.map(|_| config.host.copies_dir()),
                 ..StoreOptions::default()
             },
         )?;
@@ -283,6 +287,7 @@ impl Host {
             trust: Trust::default(),
             children: Children::default(),
             sinks: Board::default(),
+            copies: Copies::default(),
             meters: Meters::default(),
             remarks: Remarks::default(),
             last_look: LastLook::default(),

@@ -35,6 +35,7 @@ pub mod clock;
 pub mod config;
 pub mod connection;
 pub mod control;
+pub mod copies;
 pub mod deliveries;
 pub mod host;
 pub mod http;

@@ -187,7 +187,7 @@ async fn asked_again(config: Config, act: &Request) -> Result<Reply, CliError> {
     }
 }
 
-fn confirmed(text: &str) -> Result<bool, CliError> {
+pub(super) fn confirmed(text: &str) -> Result<bool, CliError> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Err(CliError::Unconfirmed(text.trim_end().to_owned()));
     }

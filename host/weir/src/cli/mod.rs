@@ -14,6 +14,7 @@
 //! | `check`, `connectors` | what needs no store, or no sound configuration |
 //! | `queries` | the verbs that only ask: `status`, `records`, `polls`, `resume`, `login` |
 //! | `decisions` | `review` and `reset`, which ask before they take something away |
+//! | `store` | `weir store`: the store's file while no host has it |
 //! | `trust` | `weir trust`: a connector's new file may do more |
 //! | `simulate` | `weir simulate`: no host at all, but one in a bottle |
 //! | `new`, `build`, `test`, `dev` | for authors of connectors; no host, and no configuration |
@@ -38,6 +39,7 @@ mod record;
 mod run;
 mod setting;
 mod simulate;
+mod store;
 mod sync;
 mod test;
 mod trust;
@@ -126,6 +128,8 @@ pub enum Verb {
     Review(decisions::Review),
     /// Read a unit again from its start
     Reset(decisions::Reset),
+    /// Look after the store's file: check it, or bring back a copy
+    Store(store::Store),
     /// Build and test a connector at every save, and show what has changed
     Dev(dev::Dev),
     /// Write real answers down as walks for a connector's tests
@@ -269,6 +273,7 @@ pub async fn main(cli: Cli) -> ExitCode {
         Verb::Trust(trust) => queries::run(&common, trust.into()).await,
         Verb::Review(review) => review.run(&common).await,
         Verb::Reset(reset) => reset.run(&common).await,
+        Verb::Store(store) => store.run(&common).await,
     };
     match outcome {
         Ok(exit) => ExitCode::from(exit),

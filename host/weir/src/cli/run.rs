@@ -10,6 +10,7 @@ use super::ask::open;
 use super::{CliError, Common, setting};
 use crate::catalogue::{self, Changes};
 use crate::control;
+use crate::copies;
 use crate::deliveries::Deliveries;
 use crate::host::{DRAIN, Host};
 use crate::secret_files;
@@ -51,9 +52,12 @@ impl Run {
         }
         let reload = tokio::spawn(reload(host.clone()));
         let secrets = tokio::spawn(secret_files::watch(host.clone()));
+        let copies = tokio::spawn(copies::run(host.clone()));
         host.run().await;
         reload.abort();
         secrets.abort();
+        // It gives up what it has begun; a panic of it is in the log.
+        let _ = copies.await;
         deliveries.finish(&host, DRAIN).await;
         // It ends with the host; a panic of it is in the log.
         let _ = control.await;

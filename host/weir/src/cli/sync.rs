@@ -9,6 +9,7 @@ use super::ask::{Answerer, answer_here, ask_or_open};
 use super::output::{To, print};
 use super::{CliError, Common, duration, setting};
 use crate::control::{Reply, Request};
+use crate::copies;
 use crate::deliveries::{Deliveries, writes_to_stdout};
 use crate::host::{DRAIN, Host};
 use crate::stop;
@@ -72,6 +73,7 @@ pub(super) async fn here(host: Arc<Host>, request: &Request) -> Result<Reply, Cl
         async move { host.run().await }
     });
     let reply = answer_here(&host, request).await;
+    copies::make_if_due(&host).await;
     host.stop.stop();
     // It has nothing to hand over; a panic of it is in the log.
     let _ = scheduler.await;

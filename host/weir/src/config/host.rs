@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
+use toml::de::DeValue;
+
 use super::reader::{Entry, Report, Section};
 use crate::store::PollsKept;
 
@@ -40,6 +42,9 @@ pub struct Host {
     /// `poll_log`: how long the rows of past polls are kept (`"30d"`), or `{ keep, per_unit, in_all }`, the last two in
     /// rows. Default `{ keep = "30d", per_unit = 200, in_all = 1000000 }`.
     pub poll_log: PollsKept,
+    /// `copies`: how often the store's file is copied to `copies` in the data directory, and how many copies are kept, 1 to
+    /// 100; or `false`. Default `{ every = "1d", keep = 3 }`. A copy needs as much room as what the store holds.
+    pub copies: Option<CopySettings>,
     /// `metrics`: where `/metrics`, `/healthz` and `/readyz` answer besides the control socket: a loopback address and a
     /// port, `"127.0.0.1:9464"`; any other address only as `{ address = "0.0.0.0:9464", open = true }`. Default: nowhere.
     pub metrics: Option<SocketAddr>,
@@ -48,6 +53,24 @@ pub struct Host {
     pub key_file: Option<PathBuf>,
     /// `user_agent`: what vendors see. Default `weir/<version>`.
     pub user_agent: String,
+}
+
+/// `host.copies`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopySettings {
+    /// In ms, at least 1,000.
+    pub every: u64,
+    /// How many are kept.
+    pub keep: usize,
+}
+
+impl Default for CopySettings {
+    fn default() -> Self {
+        CopySettings {
+            every: 86_400_000,
+            keep: 3,
+        }
+    }
 }
 
 /// `host.timeout`: every call has all three.
@@ -82,6 +105,16 @@ impl Host {
         self.key_file.clone().unwrap_or_else(default)
     }
 
+    /// Where the store's file is.
+    pub fn store_file(&self) -> PathBuf {
+        self.data.join("weir.redb")
+    }
+
+    /// Where its copies are.
+    pub fn copies_dir(&self) -> PathBuf {
+        self.data.join("copies")
+    }
+
     /// The defaults, with paths read from the configuration's folder.
     pub(super) fn default_in(report: &Report<'_>) -> Self {
         Host {
@@ -94,6 +127,7 @@ impl Host {
             max_body: 16 << 20,
             store_cache: 16 << 20,
             poll_log: PollsKept::default(),
+            copies: Some(CopySettings::default()),
             metrics: None,
             key_file: None,
             user_agent: concat!("weir/", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -147,6 +181,9 @@ impl Host {
         }
         if let Some(at) = section.get(report, "poll_log") {
             host.poll_log = poll_log(&at, report);
+        }
+        if let Some(at) = section.get(report, "copies") {
+            host.copies = copies(&at, report);
         }
         if let Some(at) = section.get(report, "metrics") {
             host.metrics = metrics(&at, report);
@@ -209,6 +246,30 @@ fn poll_log(at: &Entry<'_>, report: &mut Report<'_>) -> PollsKept {
     }
     section.finish(report);
     kept
+}
+
+fn copies(at: &Entry<'_>, report: &mut Report<'_>) -> Option<CopySettings> {
+    let help = "example: copies = { every = \"1d\", keep = 3 } or copies = false";
+    let mut settings = CopySettings::default();
+    if let DeValue::Boolean(wanted) = at.value {
+        return wanted.then_some(settings);
+    }
+    let mut section = at.section(report, help)?;
+    if let Some(at) = section.get(report, "every")
+        && let Some(every) = at.duration(report)
+    {
+        if every < 1_000 {
+            report.complain(&at, "is out of range", "allowed: \"1s\" and more");
+        }
+        settings.every = every;
+    }
+    if let Some(at) = section.get(report, "keep")
+        && let Some(keep) = at.number(report, 1..101)
+    {
+        settings.keep = usize::try_from(keep).unwrap_or(settings.keep);
+    }
+    section.finish(report);
+    Some(settings)
 }
 
 fn metrics(at: &Entry<'_>, report: &mut Report<'_>) -> Option<SocketAddr> {

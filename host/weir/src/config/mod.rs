@@ -41,7 +41,7 @@ pub use alert::Alert;
 pub use auth::Auth;
 pub use connection::Connection;
 pub use error::{ConfigError, ConfigErrors, Source, nearest};
-pub use host::{Host, Timeouts};
+pub use host::{CopySettings, Host, Timeouts};
 pub use oauth2::{ClientAuth, Grant, OAuth2};
 pub use quiet::Quiet;
 pub use schema::validate_connector_config;

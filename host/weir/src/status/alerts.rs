@@ -8,7 +8,7 @@ use crate::store::ReviewKind;
 use crate::verbs::text::{bytes, count, length, moment};
 
 /// Every signal that can alert. The first seven are those that retries would hide.
-pub const SIGNALS: [&str; 19] = [
+pub const SIGNALS: [&str; 20] = [
     "retries",
     "oldest-due",
     "sign-in",
@@ -28,6 +28,7 @@ pub const SIGNALS: [&str; 19] = [
     "refused",
     "skipped",
     "store",
+    "copies",
 ];
 
 /// How long a sink may have taken nothing before that needs a person, in ms.
@@ -55,6 +56,20 @@ pub(super) fn needs(limits: &Alert, view: &Snapshot) -> Vec<Need> {
     let totals = &view.totals;
     if let Some(error) = &view.store_fails {
         need("store", format!("polls can't be stored: {error}"));
+    }
+    if let Some(copies) = &view.copies
+        && let Some(error) = &copies.failed
+    {
+        need(
+            "copies",
+            format!(
+                "the store can't be copied ({}): {error}",
+                match copies.newest {
+                    Some(newest) => format!("the newest copy is of {}", moment(newest)),
+                    None => "there is no copy".to_owned(),
+                }
+            ),
+        );
     }
     let signed_out: Vec<_> = view
         .connections

@@ -25,6 +25,16 @@ pub(super) fn page(view: &Snapshot, counts: &Counts, commits: u64) -> String {
         "Transactions that the store has committed.",
     )
     .count(&[], commits);
+    if let Some(copies) = &view.copies
+        && let Some(newest) = copies.newest
+    {
+        let age = view.now.saturating_sub(newest).max(0).unsigned_abs();
+        page.gauge(
+            "weir_store_copy_age_seconds",
+            "How old the newest copy of the store is.",
+        )
+        .sample(&[], seconds(age));
+    }
     page.counter(
         "weir_store_failures_total",
         "Polls that could not be stored.",

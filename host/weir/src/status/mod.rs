@@ -46,6 +46,6 @@ pub use review::ReviewStatus;
 pub use serve::{LastLook, listen, serve_client};
 pub use sinks::SinkStatus;
 pub use snapshot::{
-    BudgetStatus, ConnectionStatus, FailingFile, NamedUnits, Retries, SignInNeeded, Snapshot,
-    StreamStatus,
+    BudgetStatus, ConnectionStatus, CopiesStatus, FailingFile, NamedUnits, Retries, SignInNeeded,
+    Snapshot, StreamStatus,
 };

@@ -61,6 +61,9 @@ pub struct Snapshot {
     pub failing_files: Vec<FailingFile>,
     /// What the store fails with.
     pub store_fails: Option<String>,
+    /// Copies of the store; none where none are kept.
+    #[serde(default)]
+    pub copies: Option<CopiesStatus>,
     /// The last day.
     pub recent: Recent,
     /// Faults that were tried again within the last hour.
@@ -69,6 +72,21 @@ pub struct Snapshot {
     pub budgets: Vec<BudgetStatus>,
     /// What of vendors' answers was not understood since the host's start.
     pub remarks: Vec<Remark>,
+}
+
+/// The copies of the store.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct CopiesStatus {
+    /// When the newest was begun.
+    pub newest: Option<Timestamp>,
+    /// How many there are.
+    pub count: u64,
+    /// What they take, in bytes.
+    pub bytes: u64,
+    /// Why the last try failed, if it did.
+    pub failed: Option<String>,
+    /// How often one is to be made, in ms.
+    pub every: u64,
 }
 
 /// One connection.
@@ -243,6 +261,7 @@ impl Snapshot {
                 .scheduler
                 .store_trouble(host.clock.monotonic())
                 .map(|(error, _)| error),
+            copies: copies(host),
             recent,
             retries: retries
                 .filter(|(_, times)| *times > 0)
@@ -258,6 +277,22 @@ impl Snapshot {
         view.needs = alerts::needs(&host.config.alert, &view);
         Ok(view)
     }
+}
+
+fn copies(host: &Host) -> Option<CopiesStatus> {
+    let settings = host.config.host.copies?;
+    let failed = host.copies.failed().map(|failed| failed.error);
+    let (copies, failed) = match host.store.copies() {
+        Ok(copies) => (copies?, failed),
+        Err(error) => (Vec::new(), Some(error.to_string())),
+    };
+    Some(CopiesStatus {
+        newest: copies.first().map(|copy| copy.at),
+        count: copies.len() as u64,
+        bytes: copies.iter().map(|copy| copy.bytes).sum(),
+        failed,
+        every: settings.every,
+    })
 }
 
 fn census(

@@ -28,14 +28,26 @@ pub enum StoreError {
     },
     /// The file is not a store, or a damaged one. It is left as it is.
     #[error(
-        "{} is damaged or not a weir store ({detail}): move it away and restore a copy, or start anew without it \
-         (then every record is delivered again)",
+        "{} is damaged or not a weir store ({detail}): `weir store check` says more, `weir store restore` brings a copy \
+         back; or move it away and start anew without it (then every record is delivered again)",
         .path.display()
     )]
     Damaged {
         /// The file.
         path: PathBuf,
         /// What the reader said.
+        detail: String,
+    },
+    /// There is nothing to come back to.
+    #[error(
+        "no copy in {} can take the store's place ({detail}): name one with --from, or move the store away and start \
+         anew without it (then every record is delivered again)",
+        .dir.display()
+    )]
+    NoCopy {
+        /// Where copies are kept.
+        dir: PathBuf,
+        /// What is wrong with each.
         detail: String,
     },
     /// No room.

@@ -14,6 +14,7 @@
 //! Refuses: a file that another process holds, one of a newer schema, and a damaged one. Each is an error that
 //! names the file and the way out; none is overwritten.
 
+mod copy;
 mod error;
 mod fence;
 mod fuse;
@@ -31,7 +32,11 @@ use tokio::sync::{oneshot, watch};
 use weir_rules::model::Timestamp;
 use weir_rules::unit::UnitState;
 
-pub use self::redb::{MemoryDisk, RedbStore, StoreOptions};
+pub use self::redb::{
+    Checkup, MemoryDisk, RedbStore, RestorePlan, Restored, StoreCounts, StoreOptions, StoreState,
+    check, restore,
+};
+pub use copy::{CopyOrder, StoreCopy};
 pub use error::StoreError;
 pub use fuse::{Cut, Fuse};
 pub use letters::{DeadLetter, Handled, Intent, LetterId, LetterState, NoLetterId, Requeued};
@@ -124,6 +129,25 @@ pub trait Store: Send + Sync + 'static {
             }
         }
         Ok(())
+    }
+    /// The copies of the store, the newest first; none for a store that keeps none.
+    ///
+    /// # Errors
+    /// When their directory can't be read.
+    fn copies(&self) -> Result<Option<Vec<StoreCopy>>, StoreError> {
+        Ok(None)
+    }
+    /// Makes a copy, and removes the oldest ones. Takes as long as it takes; commits go on meanwhile. None for a store that
+    /// keeps no copies.
+    ///
+    /// # Errors
+    /// When the store can't be read or the copy can't be written; then there is none.
+    fn make_copy(&self, _order: &CopyOrder<'_>) -> Result<Option<StoreCopy>, StoreError> {
+        Ok(None)
+    }
+    /// A copy is due whatever the age of the last one: what has been given since is not known for sure.
+    fn copy_is_due(&self) -> bool {
+        false
     }
     /// How many transactions have been committed since the start.
     fn commits(&self) -> u64 {

@@ -13,12 +13,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use redb::{Builder, Database, DatabaseError, StorageBackend};
 
-use super::tables;
 use super::trouble::{Trouble, guarded, io_error};
+use super::{StoreOptions, copies, tables};
 use crate::store::StoreError;
 
 /// The store holds what vendors show to those alone who may see it.
-const OURS_ALONE: u32 = 0o600;
+pub(super) const OURS_ALONE: u32 = 0o600;
 
 const REDB_MAGIC: &[u8] = b"redb\x1a\x0a\xa9\x0d\x0a";
 
@@ -67,7 +67,8 @@ impl Disk {
     }
 
     /// Opens the store, at the newest schema; makes it when there is none.
-    pub(super) fn open(&self, cache_bytes: usize) -> Result<Database, StoreError> {
+    pub(super) fn open(&self, options: &StoreOptions) -> Result<Database, StoreError> {
+        let cache_bytes = options.cache_bytes;
         match self {
             Disk::File { path, .. } => {
                 if path.try_exists().map_err(|error| io_error(path, &error))? {
@@ -78,7 +79,8 @@ impl Disk {
                 }
                 look(path, cache_bytes)?;
                 let db = guarded(|| Ok(builder(cache_bytes).open(path)?));
-                ready(path, db.map_err(|trouble| trouble.into_error(path))?)
+                let db = db.map_err(|trouble| trouble.into_error(path))?;
+                ready(path, db, options.copies.as_deref())
             }
             Disk::Memory(memory) => {
                 let path = self.path();
@@ -89,13 +91,13 @@ impl Disk {
                 if is_new {
                     guarded(|| tables::migrate(&db, 0)).map_err(to_error)?;
                 }
-                ready(path, db)
+                ready(path, db, None)
             }
         }
     }
 }
 
-fn builder(cache_bytes: usize) -> Builder {
+pub(super) fn builder(cache_bytes: usize) -> Builder {
     let mut builder = Builder::new();
     builder.set_cache_size(cache_bytes);
     builder
@@ -118,15 +120,24 @@ fn look(path: &Path, cache_bytes: usize) -> Result<(), StoreError> {
     }
 }
 
-/// Brings an open store to the newest schema.
-fn ready(path: &Path, db: Database) -> Result<Database, StoreError> {
+/// Brings an open store to the newest schema. What it was before is copied first: a migration has no way back.
+pub(super) fn ready(
+    path: &Path,
+    db: Database,
+    copies: Option<&Path>,
+) -> Result<Database, StoreError> {
     let to_error = |trouble: Trouble| trouble.into_error(path);
     let found = check_schema(path, guarded(|| tables::schema(&db)).map_err(to_error)?)?;
+    if found < tables::newest_schema()
+        && let Some(dir) = copies
+    {
+        copies::before_migration(dir, path, &db)?;
+    }
     guarded(|| tables::migrate(&db, found)).map_err(to_error)?;
     Ok(db)
 }
 
-fn check_schema(path: &Path, schema: Option<u64>) -> Result<u64, StoreError> {
+pub(super) fn check_schema(path: &Path, schema: Option<u64>) -> Result<u64, StoreError> {
     let supported = tables::newest_schema();
     match schema {
         Some(found) if found <= supported => Ok(found),
@@ -143,7 +154,7 @@ fn check_schema(path: &Path, schema: Option<u64>) -> Result<u64, StoreError> {
 }
 
 /// An empty or foreign file is refused before the engine can take it for a place to begin in.
-fn check_magic(path: &Path) -> Result<(), StoreError> {
+pub(super) fn check_magic(path: &Path) -> Result<(), StoreError> {
     let mut start = Vec::new();
     File::open(path)
         .and_then(|file| file.take(REDB_MAGIC.len() as u64).read_to_end(&mut start))
@@ -203,7 +214,7 @@ fn close_to_others(path: &Path) {
     }
 }
 
-fn sync_directory_of(path: &Path) -> io::Result<()> {
+pub(super) fn sync_directory_of(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
         _ => File::open(".")?.sync_all(),
@@ -211,7 +222,7 @@ fn sync_directory_of(path: &Path) -> io::Result<()> {
 }
 
 /// `weir.redb` -> `weir.redb.lock`
-fn beside(path: &Path, suffix: &str) -> PathBuf {
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".");
     name.push(suffix);

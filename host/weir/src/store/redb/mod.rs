@@ -3,8 +3,11 @@
 //! Opening takes milliseconds whatever the size, after a kill too. Memory is bounded by the cache and by the
 //! bytes of one group of pages.
 
+mod care;
 mod chunk;
+mod copies;
 mod disk;
+mod given;
 mod reads;
 mod tables;
 mod trouble;
@@ -13,7 +16,7 @@ mod work;
 mod writer;
 
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
@@ -25,17 +28,19 @@ use weir_rules::model::Timestamp;
 use weir_rules::unit::UnitState;
 
 use self::disk::Disk;
+use self::given::Journal;
 use self::tables::Counters;
 use self::trouble::{Outcome, guarded, io_error};
 use self::work::{News, Work};
 use self::writer::{Job, Operation, Writer};
 use super::{
-    BudgetKey, BudgetRow, Commit, Conclusion, DeadLetter, Durable, Fuse, Handled, LetterId,
-    OutboxBatch, OutboxSize, PollRow, PollsKept, RecordRow, Requeued, ReviewChange, ReviewCount,
-    ReviewEntry, ReviewId, Seen, Sequence, Store, StoreError, Swept, UnitId, UnitKey, UnitRow,
-    Validator, ValidatorKey,
+    BudgetKey, BudgetRow, Commit, Conclusion, CopyOrder, DeadLetter, Durable, Fuse, Handled,
+    LetterId, OutboxBatch, OutboxSize, PollRow, PollsKept, RecordRow, Requeued, ReviewChange,
+    ReviewCount, ReviewEntry, ReviewId, Seen, Sequence, Store, StoreCopy, StoreError, Swept,
+    UnitId, UnitKey, UnitRow, Validator, ValidatorKey,
 };
 
+pub use self::care::{Checkup, RestorePlan, Restored, StoreCounts, StoreState, check, restore};
 pub use self::disk::MemoryDisk;
 
 /// Settings of the embedded store.
@@ -49,6 +54,8 @@ pub struct StoreOptions {
     pub polls: PollsKept,
     /// Makes commits fail, for tests.
     pub fuse: Option<Arc<Fuse>>,
+    /// Where copies of the file are kept, and the journal that goes with them; none: nowhere.
+    pub copies: Option<PathBuf>,
 }
 
 impl Default for StoreOptions {
@@ -58,6 +65,7 @@ impl Default for StoreOptions {
             group_bytes: 2 << 20,
             polls: PollsKept::default(),
             fuse: None,
+            copies: None,
         }
     }
 }
@@ -73,6 +81,7 @@ struct Shared {
     letters: watch::Sender<u64>,
     transactions: AtomicU64,
     names: reads::NameCache,
+    journal: Option<Journal>,
 }
 
 fn locked_for_write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
@@ -91,7 +100,7 @@ impl Shared {
         let mut db = locked_for_write(&self.db);
         let db = match &mut *db {
             Some(db) => db,
-            closed => closed.insert(self.disk.open(self.options.cache_bytes)?),
+            closed => closed.insert(self.disk.open(&self.options)?),
         };
         work(db)
     }
@@ -139,13 +148,20 @@ impl RedbStore {
 
     fn on(disk: Disk, options: StoreOptions) -> Result<Arc<Self>, StoreError> {
         let path = disk.path().to_path_buf();
-        let db = disk.open(options.cache_bytes)?;
+        let db = disk.open(&options)?;
         let counters = guarded(|| {
             use redb::ReadableDatabase as _;
             Counters::read(&db.begin_read()?)
         })
         .map_err(|trouble| trouble.into_error(&path))?;
+        let journal = match &options.copies {
+            Some(dir) => {
+                Some(Journal::open(dir, counters.sequence).map_err(|error| io_error(dir, &error))?)
+            }
+            None => None,
+        };
         let shared = Arc::new(Shared {
+            journal,
             disk,
             options,
             db: RwLock::new(Some(db)),
@@ -391,6 +407,29 @@ impl Store for RedbStore {
 
     fn letters_changed(&self) -> watch::Receiver<u64> {
         self.shared.letters.subscribe()
+    }
+
+    fn copies(&self) -> Result<Option<Vec<StoreCopy>>, StoreError> {
+        let Some(dir) = &self.shared.options.copies else {
+            return Ok(None);
+        };
+        let copies = copies::list(dir).map_err(|error| io_error(dir, &error))?;
+        Ok(Some(copies))
+    }
+
+    fn make_copy(&self, order: &CopyOrder<'_>) -> Result<Option<StoreCopy>, StoreError> {
+        let (Some(dir), Some(journal)) = (&self.shared.options.copies, &self.shared.journal) else {
+            return Ok(None);
+        };
+        let begin = || {
+            use redb::ReadableDatabase as _;
+            self.shared.with_database(|db| Ok(db.begin_read()?))
+        };
+        copies::make(dir, journal, self.shared.disk.path(), order, begin).map(Some)
+    }
+
+    fn copy_is_due(&self) -> bool {
+        self.shared.journal.as_ref().is_some_and(Journal::is_holed)
     }
 
     fn credential(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {

@@ -47,8 +47,35 @@ pub(super) const CREDENTIALS: TableDefinition<'_, &str, Bytes> =
 pub(super) const REVIEW: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("review");
 /// Unit, record id -> the record's text: where other streams are polled for each record.
 pub(super) const KEPT: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("kept_records");
+/// Record of a unit -> what it was given by a store that is lost: of a restored store alone.
+pub(super) const GIVEN: TableDefinition<'_, Bytes, Bytes> = TableDefinition::new("given");
 /// Small named values.
 pub(super) const NOTES: TableDefinition<'_, &str, Bytes> = TableDefinition::new("notes");
+
+/// Does something with each table; what copies a store must know all of them.
+macro_rules! each_table {
+    ($do:ident) => {
+        $do!(tables::META);
+        $do!(tables::UNIT_IDS);
+        $do!(tables::UNIT_NAMES);
+        $do!(tables::UNITS);
+        $do!(tables::DUE);
+        $do!(tables::RECORDS);
+        $do!(tables::OUTBOX);
+        $do!(tables::SINKS);
+        $do!(tables::DEAD);
+        $do!(tables::VALIDATORS);
+        $do!(tables::BUDGETS);
+        $do!(tables::POLLS);
+        $do!(tables::POLL_ORDER);
+        $do!(tables::CREDENTIALS);
+        $do!(tables::REVIEW);
+        $do!(tables::KEPT);
+        $do!(tables::GIVEN);
+        $do!(tables::NOTES);
+    };
+}
+pub(super) use each_table;
 
 const SCHEMA_KEY: &str = "schema";
 const COUNTERS_KEY: &str = "counters";
@@ -56,7 +83,13 @@ const COUNTERS_KEY: &str = "counters";
 /// One step forward. It must leave the file readable by the code of its own schema number.
 type Migration = fn(&WriteTransaction) -> Outcome<()>;
 
-const MIGRATIONS: &[Migration] = &[create_tables, add_credentials, add_review, add_kept];
+const MIGRATIONS: &[Migration] = &[
+    create_tables,
+    add_credentials,
+    add_review,
+    add_kept,
+    add_given,
+];
 
 /// The schema that this program writes.
 pub(super) fn newest_schema() -> u64 {
@@ -99,6 +132,11 @@ fn add_review(tx: &WriteTransaction) -> Outcome<()> {
 
 fn add_kept(tx: &WriteTransaction) -> Outcome<()> {
     tx.open_table(KEPT)?;
+    Ok(())
+}
+
+fn add_given(tx: &WriteTransaction) -> Outcome<()> {
+    tx.open_table(GIVEN)?;
     Ok(())
 }
 

@@ -10,7 +10,7 @@ mod polls;
 mod records;
 mod review;
 
-use redb::{ReadableTable as _, Table, WriteTransaction};
+use redb::{ReadableTable as _, ReadableTableMetadata as _, Table, WriteTransaction};
 use weir_rules::unit::UnitState;
 
 use super::tables::{self, Counters, OUTBOX, RECORDS};
@@ -36,6 +36,10 @@ pub(super) struct Work<'tx> {
     polls: Table<'tx, Bytes, Bytes>,
     poll_order: Table<'tx, u64, u64>,
     validators: Table<'tx, Bytes, Bytes>,
+    /// What a lost store gave; none when nothing of it is left.
+    given: Option<Table<'tx, Bytes, Bytes>>,
+    /// What is given in this transaction; none when nobody writes it down.
+    log: Option<Vec<u8>>,
     counters: Counters,
     /// How much of the log of polls is kept.
     kept: PollsKept,
@@ -53,11 +57,19 @@ pub(super) struct News {
     pub(super) end: Sequence,
     /// A person has decided about a letter.
     pub(super) letters: bool,
+    /// What was given, for the journal.
+    pub(super) log: Vec<u8>,
 }
 
 impl<'tx> Work<'tx> {
-    pub(super) fn begin(tx: &'tx WriteTransaction, kept: PollsKept) -> Outcome<Self> {
+    pub(super) fn begin(
+        tx: &'tx WriteTransaction,
+        kept: PollsKept,
+        journal: bool,
+    ) -> Outcome<Self> {
         let meta = tx.open_table(tables::META)?;
+        let given = tx.open_table(tables::GIVEN)?;
+        let given = (!given.is_empty()?).then_some(given);
         let counters = Counters::load(&meta)?;
         Ok(Work {
             tx,
@@ -71,6 +83,8 @@ impl<'tx> Work<'tx> {
             polls: tx.open_table(tables::POLLS)?,
             poll_order: tx.open_table(tables::POLL_ORDER)?,
             validators: tx.open_table(tables::VALIDATORS)?,
+            given,
+            log: journal.then(Vec::new),
             kept,
             sinks_moved: false,
             changed: false,
@@ -92,6 +106,7 @@ impl<'tx> Work<'tx> {
         Ok(Some(News {
             end: self.counters.sequence,
             letters: self.letters_changed,
+            log: self.log.unwrap_or_default(),
         }))
     }
 

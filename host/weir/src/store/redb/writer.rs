@@ -214,7 +214,11 @@ impl Writer {
             let mut tx = db.begin_write()?;
             // The allocator's state goes into each commit: after a kill the file opens at once, whatever its size.
             tx.set_quick_repair(true);
-            let mut work = Work::begin(&tx, self.shared.options.polls)?;
+            let mut work = Work::begin(
+                &tx,
+                self.shared.options.polls,
+                self.shared.journal.is_some(),
+            )?;
             for operation in group {
                 match operation
                     .lease()
@@ -230,10 +234,13 @@ impl Writer {
                     self.fences.break_lease(unit, ticket);
                 }
             }
-            let Some(news) = work.finish()? else {
+            let Some(mut news) = work.finish()? else {
                 tx.abort()?;
                 return Ok(End::Unchanged);
             };
+            if let Some(journal) = &self.shared.journal {
+                journal.append(std::mem::take(&mut news.log), news.end)?;
+            }
             let cut = self
                 .shared
                 .options

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::unit::UnitStatus;
 use super::{LISTED, Status, sinks};
 use crate::status::{BudgetStatus, Snapshot};
-use crate::verbs::text::{count, from_now, length, moment, table};
+use crate::verbs::text::{bytes, count, from_now, length, moment, table};
 
 /// The answer as text.
 pub(in crate::verbs) fn render(status: &Status) -> String {
@@ -34,6 +34,21 @@ fn head(text: &mut String, view: &Snapshot) -> std::fmt::Result {
         writeln!(text, "Needs a person:")?;
         for need in &view.needs {
             writeln!(text, "- {}", need.text)?;
+        }
+    }
+    if let Some(copies) = &view.copies {
+        match copies.newest {
+            Some(newest) => writeln!(
+                text,
+                "The store was copied {} ({}, {}).",
+                from_now(newest, view.now),
+                match copies.count {
+                    1 => "1 copy".to_owned(),
+                    count => format!("{count} copies"),
+                },
+                bytes(copies.bytes)
+            )?,
+            None => writeln!(text, "The store has not been copied yet.")?,
         }
     }
     if view.oldest_due > 0 {

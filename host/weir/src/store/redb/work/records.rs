@@ -9,10 +9,11 @@ use weir_rules::unit::UnitState;
 use super::Work;
 use crate::store::record::{self, Remembered, Sight};
 use crate::store::redb::chunk::News;
+use crate::store::redb::given::{self, Given};
 use crate::store::redb::tables;
-use crate::store::redb::trouble::Outcome;
+use crate::store::redb::trouble::{Outcome, Trouble};
 use crate::store::redb::unit::Head;
-use crate::store::{Commit, Seen, StoreError, Swept, UnitId, hex};
+use crate::store::{Commit, Op, PreparedRecord, Seen, StoreError, Swept, UnitId, hex};
 
 /// Records that change within one walk and are told of, of one page.
 const DOUBLES: usize = 64;
@@ -56,8 +57,19 @@ impl Work<'_> {
         // Where the last record was new the next one most likely is too. Then its row is written at once, which
         // finds what was there before in the same descent of the tree.
         let mut expect_new = head.records == 0;
+        let unit = self.unit_name(commit.unit)?;
         for record in &commit.records {
             record::key_into(&mut key, commit.unit.0, &record.id);
+            if let Some((op, row)) = self.given_before(&unit, &key, record, commit, head)? {
+                expect_new = false;
+                seen.count(op, lag(record, commit));
+                news.push(News {
+                    record,
+                    op,
+                    revision: u64::from(row.revision),
+                });
+                continue;
+            }
             let first = Remembered::first(
                 record.hash,
                 record.deleted,
@@ -103,19 +115,73 @@ impl Work<'_> {
                 }
             };
             expect_new = before.is_none();
-            seen.count(
-                op,
-                record
-                    .updated_at
-                    .map(|stamp| commit.seen_at.saturating_sub(stamp)),
-            );
+            seen.count(op, lag(record, commit));
             news.push(News {
                 record,
                 op,
                 revision: u64::from(row.revision),
             });
         }
+        if let Some(log) = &mut self.log {
+            for one in &news {
+                // No record has come near the end of 32 bits: each revision is a call at least.
+                let revision = u32::try_from(one.revision).unwrap_or(u32::MAX);
+                let given = Given::new(&one.record.hash, one.op, revision);
+                given::put(log, given::name(&unit, &one.record.id), given);
+            }
+        }
         Ok(news)
+    }
+
+    /// The unit's name as the journal goes by it; empty when nobody asks for it.
+    fn unit_name(&self, unit: UnitId) -> Outcome<Vec<u8>> {
+        if self.log.is_none() && self.given.is_none() {
+            return Ok(Vec::new());
+        }
+        let names = self.tx.open_table(tables::UNIT_NAMES)?;
+        let name = names.get(unit.0)?.map(|name| name.value().to_vec());
+        name.ok_or_else(|| Trouble::Row(format!("unit {} has no name", unit.0)))
+    }
+
+    /// A record that a store which is lost has delivered since the copy that this one was made of: it is delivered
+    /// again, for what lay in the lost outbox is not known.
+    fn given_before(
+        &mut self,
+        unit: &[u8],
+        key: &[u8],
+        record: &PreparedRecord,
+        commit: &Commit,
+        head: &mut Head,
+    ) -> Outcome<Option<(Op, Remembered)>> {
+        let Some(given) = &mut self.given else {
+            return Ok(None);
+        };
+        let name = given::name(unit, &record.id);
+        let Some(row) = given
+            .remove(name.as_slice())?
+            .map(|row| Given::of_row(row.value()))
+        else {
+            return Ok(None);
+        };
+        self.changed = true;
+        let known = self
+            .records
+            .get(key)?
+            .map(|row| Remembered::from_bytes(row.value()));
+        let again = row.and_then(|row| {
+            row.again(
+                known,
+                record.hash,
+                record.deleted,
+                commit.seen_at,
+                head.epoch,
+            )
+        });
+        if let Some((_, row)) = &again {
+            self.records.insert(key, &row.to_bytes())?;
+            head.records += u64::from(known.is_none_or(|known| known.epoch != head.epoch));
+        }
+        Ok(again)
     }
 
     pub(in crate::store::redb) fn forget_records(
@@ -189,4 +255,11 @@ impl Work<'_> {
         self.units.insert(unit.0, head.row(&state)?.as_slice())?;
         Ok(Ok(swept))
     }
+}
+
+/// How long after its vendor's stamp a record came.
+fn lag(record: &PreparedRecord, commit: &Commit) -> Option<i64> {
+    record
+        .updated_at
+        .map(|stamp| commit.seen_at.saturating_sub(stamp))
 }
