@@ -8,6 +8,7 @@ mod connectors;
 mod crash;
 mod demo;
 mod docs;
+mod policy;
 mod product;
 mod reference;
 mod simulation;
@@ -39,6 +40,8 @@ enum Command {
     Reference(reference::Args),
     /// Check formatting and lints, and run all tests
     Test(test::Args),
+    /// Check the licences and the sources of all crates, without a network
+    Policy,
     /// Feed recorded answers of real vendors to the connectors, and print what each made of them
     Conformance(conformance::Args),
     /// Write the connectors' pages in docs/connectors
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Crash(args) => crash::run(&args),
         Command::Reference(args) => reference::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Policy => policy::check(),
         Command::Conformance(args) => conformance::run(&args),
         Command::Docs(args) => docs::run(&args),
         Command::Bench(args) => bench::run(&args),

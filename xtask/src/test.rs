@@ -9,7 +9,7 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use weir_build::tool;
 
-use crate::{build, cargo, docs};
+use crate::{build, cargo, docs, policy};
 
 /// Where the property tests begin to look.
 const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
@@ -29,6 +29,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             guests(&["fmt", "--all", "--check"])
         })?;
     }
+    step("licences and sources of all crates", policy::check)?;
     step("connectors: build, exports, imports", || {
         for connector in build::connectors()? {
             println!(

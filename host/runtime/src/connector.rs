@@ -145,7 +145,7 @@ impl Connector {
             exports,
             kept: None,
             limits,
-            gate: Arc::new(Gate::new()),
+            gate: Arc::new(Gate::new(limits.log)),
             counters: Counters::default(),
         };
         connector
@@ -162,6 +162,14 @@ impl Connector {
         connector.descriptor = descriptor;
         connector.kept = kept.then(|| Kept::new(indices));
         Ok(connector)
+    }
+
+    /// From now on these are its limits.
+    pub(crate) fn limit(&mut self, limits: Limits) {
+        if limits.log != self.limits.log {
+            self.gate = Arc::new(Gate::new(limits.log));
+        }
+        self.limits = limits;
     }
 
     /// Its name, as configurations name it.

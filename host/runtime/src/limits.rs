@@ -4,6 +4,7 @@
 //! built for (a page fits into one transaction, a cursor into one row). Every one of them has a test with a
 //! connector that breaks it.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Limits of one call, of one file.
@@ -22,6 +23,8 @@ pub struct Limits {
     /// Bytes of a connector's file. Default 32 MiB: one in Rust has about 300 KiB, one in JavaScript 2 MiB, and one in Python
     /// brings its interpreter along, 18 MiB.
     pub file: usize,
+    /// Log lines per second, over all its calls; twice as many in one call, eight times as many after a pause. Default 32.
+    pub log: u32,
 }
 
 impl Default for Limits {
@@ -32,6 +35,7 @@ impl Default for Limits {
             describe: Duration::from_millis(200),
             returned: 16 << 20,
             file: 32 << 20,
+            log: 32,
         }
     }
 }
@@ -40,6 +44,45 @@ impl Default for Limits {
 pub const MIN_MEMORY: usize = 4 << 20;
 /// The most memory that a slot of the pool can hold.
 pub const MAX_MEMORY: usize = 256 << 20;
+/// A call of so few ms would be blamed for the machine's own delays; one of so many would hold its worker for good.
+pub const CALL_MS: RangeInclusive<u64> = 50..=60_000;
+/// Below this no result fits; above it the results of a few calls would fill the memory.
+pub const RETURNED: RangeInclusive<usize> = 64 << 10..=64 << 20;
+/// No connector is smaller or larger than this.
+pub const FILE: RangeInclusive<usize> = 64 << 10..=256 << 20;
+/// More lines a second than anybody can read.
+pub const LOG: RangeInclusive<u32> = 0..=10_000;
+
+impl Limits {
+    /// What is out of range, if anything is.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if !(MIN_MEMORY..=MAX_MEMORY).contains(&self.memory) {
+            return Err(format!(
+                "a connector's memory must lie between {} and {} MiB, not {} bytes",
+                MIN_MEMORY >> 20,
+                MAX_MEMORY >> 20,
+                self.memory
+            ));
+        }
+        for (what, time) in [("call", self.call), ("describe", self.describe)] {
+            let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            if !CALL_MS.contains(&ms) {
+                return Err(format!(
+                    "a connector's time for a {what} must lie between {} and {} ms, not {ms}",
+                    CALL_MS.start(),
+                    CALL_MS.end()
+                ));
+            }
+        }
+        let within = RETURNED.contains(&self.returned)
+            && FILE.contains(&self.file)
+            && LOG.contains(&self.log);
+        if !within {
+            return Err(format!("a connector's limit is out of range: {self:?}"));
+        }
+        Ok(())
+    }
+}
 
 /// A busy machine slows a call down without the connector's fault, so time is counted on the processor. This
 /// many times the limit, by the wall clock, ends it all the same.
@@ -92,9 +135,7 @@ pub const ORIGINS: usize = 64;
 /// Largest JSON Schema.
 pub const SCHEMA: usize = 256 << 10;
 
-/// Log lines that one call may write.
-pub(crate) const LINES_PER_CALL: u32 = 64;
-/// Log lines that one connector may write at once, over all its calls.
-pub(crate) const LINES_BURST: u32 = 256;
-/// Log lines per second that it may write from then on.
-pub(crate) const LINES_PER_SECOND: u32 = 32;
+/// Of a second's log lines, so many may be written in one call.
+pub(crate) const SECONDS_PER_CALL: u32 = 2;
+/// Of a second's log lines, so many may be written at once after a pause.
+pub(crate) const SECONDS_BURST: u32 = 8;

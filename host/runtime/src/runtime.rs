@@ -1,5 +1,6 @@
 //! The runtime: one engine, its cache and its workers, and the way from a file to a connector.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +13,7 @@ use crate::connector::{Connector, Digest};
 use crate::contract::SUPPORTED_VERSIONS;
 use crate::engine;
 use crate::error::RuntimeError;
-use crate::limits::{Limits, MAX_MEMORY, MESSAGE, MIN_MEMORY};
+use crate::limits::{Limits, MESSAGE};
 use crate::load::{Form, LoadError, Refusal, check_world, encode, inspect};
 use crate::text::tame;
 use crate::workers::Workers;
@@ -32,6 +33,9 @@ pub struct RuntimeConfig {
     pub kept: bool,
     /// What every call and every file may use.
     pub limits: Limits,
+    /// The same for single connectors, by name. Until a file has told its connector's name, its own name without the
+    /// ending counts.
+    pub limits_of: BTreeMap<String, Limits>,
 }
 
 /// Everything that runs connectors. A process has one.
@@ -41,6 +45,7 @@ pub struct Runtime {
     cache: Cache,
     workers: Workers,
     limits: Limits,
+    limits_of: BTreeMap<String, Limits>,
     kept: bool,
     /// The compiler uses all processors by itself; several files at once would only take more memory.
     compiling: Mutex<()>,
@@ -55,13 +60,10 @@ impl Runtime {
     /// WebAssembly.
     pub fn new(config: RuntimeConfig) -> Result<Arc<Self>, RuntimeError> {
         let limits = config.limits;
-        if !(MIN_MEMORY..=MAX_MEMORY).contains(&limits.memory) {
-            return Err(RuntimeError::Limit(format!(
-                "a connector's memory must lie between {} and {} MiB, not {} bytes",
-                MIN_MEMORY >> 20,
-                MAX_MEMORY >> 20,
-                limits.memory
-            )));
+        limits.check().map_err(RuntimeError::Limit)?;
+        for (name, limits) in &config.limits_of {
+            let named = |wrong| RuntimeError::Limit(format!("connector {name}: {wrong}"));
+            limits.check().map_err(named)?;
         }
         let workers = config.workers.max(1);
         let engine = engine::engine(workers, config.kept)
@@ -78,6 +80,7 @@ impl Runtime {
             cache,
             workers,
             limits,
+            limits_of: config.limits_of,
             kept: config.kept,
             compiling: Mutex::new(()),
         }))
@@ -86,6 +89,13 @@ impl Runtime {
     /// The threads on which calls belong.
     pub fn workers(&self) -> &Workers {
         &self.workers
+    }
+
+    /// What the connector in that file may use, as far as the file's name tells.
+    pub fn limits_for(&self, file: &Path) -> &Limits {
+        let stem = file.file_stem().map(|stem| stem.to_string_lossy());
+        stem.and_then(|stem| self.limits_of.get(&*stem))
+            .unwrap_or(&self.limits)
     }
 
     /// What the compile cache has done so far.
@@ -111,24 +121,29 @@ impl Runtime {
     }
 
     fn try_load(&self, label: &Path, bytes: &[u8]) -> Result<Connector, Refusal> {
-        if bytes.len() > self.limits.file {
+        let limits = *self.limits_for(label);
+        if bytes.len() > limits.file {
             return Err(Refusal::TooLarge {
                 bytes: bytes.len(),
-                allowed: self.limits.file,
+                allowed: limits.file,
             });
         }
         let digest = Digest::of(bytes);
         // Only what has passed the gates below is ever kept.
         let component = match self.cache.get(&self.engine, &digest) {
             Some(component) => component,
-            None => self.compile(bytes, &digest)?,
+            None => self.compile(bytes, &digest, limits.file)?,
         };
         let version = version_of(&self.engine, &component)?;
-        Connector::new(&component, version, digest, label, self.limits, self.kept)
+        let mut connector = Connector::new(&component, version, digest, label, limits, self.kept)?;
+        if let Some(named) = self.limits_of.get(connector.name()) {
+            connector.limit(*named);
+        }
+        Ok(connector)
     }
 
-    fn compile(&self, bytes: &[u8], digest: &Digest) -> Result<Component, Refusal> {
-        let form = inspect(bytes, self.limits.file)?;
+    fn compile(&self, bytes: &[u8], digest: &Digest, longest: usize) -> Result<Component, Refusal> {
+        let form = inspect(bytes, longest)?;
         let encoded;
         let component = match form {
             Form::Component { imports, exports } => {

@@ -229,9 +229,18 @@ impl Host {
             cache_dir: Some(data.join("compiled")),
             workers: config.host.workers,
             limits: Limits::default(),
+            limits_of: config.connectors.clone(),
             ..RuntimeConfig::default()
         })?;
         let catalogue = Catalogue::open(&config.host.connectors, runtime.clone())?;
+        for name in config.connectors.keys() {
+            if catalogue.get(name).is_none() {
+                tracing::warn!(
+                    connector = name,
+                    "there are limits for a connector that is not there"
+                );
+            }
+        }
         let key = KeySource::File(config.host.key_file());
         let lock = Trust::file_in(&data);
         let host = Host::with(

@@ -40,7 +40,9 @@ fn the_table_of_keys_is_one_that_loads() {
     assert_eq!(config.host.timeout, defaults.host.timeout);
     assert_eq!(config.host.max_body, defaults.host.max_body);
     assert_eq!(config.host.poll_log, defaults.host.poll_log);
+    assert_eq!(config.host.copies, defaults.host.copies);
     assert_eq!(config.alert, defaults.alert);
+    assert_eq!(config.connectors["rest"], weir_runtime::Limits::default());
 }
 
 #[test]

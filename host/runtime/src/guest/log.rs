@@ -12,12 +12,15 @@ use wasmtime::component::{Linker, WasmStr};
 use super::Guest;
 use crate::contract::Level;
 use crate::error::Function;
-use crate::limits::{LINES_BURST, LINES_PER_CALL, LINES_PER_SECOND, MESSAGE};
+use crate::limits::{MESSAGE, SECONDS_BURST, SECONDS_PER_CALL};
 use crate::text::tame;
 
 /// How many lines a connector may still write, over all its calls.
 #[derive(Debug)]
-pub(crate) struct Gate(Mutex<Bucket>);
+pub(crate) struct Gate {
+    per_second: u32,
+    bucket: Mutex<Bucket>,
+}
 
 #[derive(Debug)]
 struct Bucket {
@@ -26,18 +29,27 @@ struct Bucket {
 }
 
 impl Gate {
-    pub(crate) fn new() -> Self {
-        Gate(Mutex::new(Bucket {
-            lines: f64::from(LINES_BURST),
-            at: Instant::now(),
-        }))
+    pub(crate) fn new(per_second: u32) -> Self {
+        Gate {
+            per_second,
+            bucket: Mutex::new(Bucket {
+                lines: f64::from(per_second.saturating_mul(SECONDS_BURST)),
+                at: Instant::now(),
+            }),
+        }
+    }
+
+    /// Lines of one call.
+    fn per_call(&self) -> u32 {
+        self.per_second.saturating_mul(SECONDS_PER_CALL)
     }
 
     fn take(&self, now: Instant) -> bool {
-        let mut bucket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
         let grown =
-            now.saturating_duration_since(bucket.at).as_secs_f64() * f64::from(LINES_PER_SECOND);
-        bucket.lines = (bucket.lines + grown).min(f64::from(LINES_BURST));
+            now.saturating_duration_since(bucket.at).as_secs_f64() * f64::from(self.per_second);
+        bucket.lines =
+            (bucket.lines + grown).min(f64::from(self.per_second.saturating_mul(SECONDS_BURST)));
         bucket.at = now;
         let granted = bucket.lines >= 1.0;
         if granted {
@@ -63,7 +75,7 @@ impl Log {
             connector: connector.clone(),
             function,
             gate: gate.clone(),
-            left: LINES_PER_CALL,
+            left: gate.per_call(),
             dropped: 0,
             last: None,
         }
@@ -73,7 +85,7 @@ impl Log {
     pub(crate) fn again(&mut self, function: Function) {
         self.tell_dropped();
         self.function = function;
-        self.left = LINES_PER_CALL;
+        self.left = self.gate.per_call();
         self.dropped = 0;
         self.last = None;
     }

@@ -206,7 +206,7 @@ fn a_list_that_lies_beyond_memory_is_a_trap() {
 }
 
 /// `ok(list)` at 16 with so many strings from 64 on, the first of them so long.
-fn lying_list(string: usize, count: usize) -> String {
+pub(crate) fn lying_list(string: usize, count: usize) -> String {
     format!(
         "(i32.store (i32.const 16) (i32.const 0))
          (i32.store (i32.const 24) (i32.const 64))

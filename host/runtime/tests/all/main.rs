@@ -13,6 +13,7 @@ mod files;
 mod guest;
 mod hostile;
 mod kept;
+mod limits;
 mod lines;
 mod results;
 mod threads;

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
-use weir_runtime::{Connector, Digest, Limits, Runtime};
+use weir_runtime::{Connector, Digest, Runtime};
 
 pub use watch::watch;
 
@@ -231,9 +231,11 @@ impl Catalogue {
         if meta.file_type().is_symlink() {
             return Err("is a symbolic link: put the file itself here".to_owned());
         }
-        let limit = Limits::default().file;
+        let limit = self.runtime.limits_for(path).file;
         if meta.len() > limit as u64 {
-            return Err(format!("is larger than {limit} bytes"));
+            return Err(format!(
+                "is larger than {limit} bytes: if it is meant, raise connector.NAME.file"
+            ));
         }
         let bytes = fs::read(path).map_err(|e| e.to_string())?;
         if let Some(running) = running

@@ -1,5 +1,6 @@
 //! `weir connectors`
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -52,8 +53,8 @@ impl Connectors {
             name: self.name.clone(),
         };
         let reply = match (self.connectors, setting::missing(common)) {
-            (Some(dir), _) => read(&dir, None, self.name).await?,
-            (None, true) => read(Path::new("connectors"), None, self.name).await?,
+            (Some(dir), _) => read(&dir, None, BTreeMap::new(), self.name).await?,
+            (None, true) => read(Path::new("connectors"), None, BTreeMap::new(), self.name).await?,
             (None, false) => {
                 let config = setting::load(common)?;
                 match control::ask(&config.host.data, &request, |_| ()).await {
@@ -61,7 +62,13 @@ impl Connectors {
                     Err(Unreachable::NotRunning) => {
                         // The compiled files are shared with the host; the store is not needed.
                         let cache = config.host.data.join("compiled");
-                        read(&config.host.connectors, Some(cache), self.name).await?
+                        read(
+                            &config.host.connectors,
+                            Some(cache),
+                            config.connectors,
+                            self.name,
+                        )
+                        .await?
                     }
                     Err(error) => return Err(error.into()),
                 }
@@ -74,12 +81,14 @@ impl Connectors {
 async fn read(
     dir: &Path,
     cache_dir: Option<PathBuf>,
+    limits_of: BTreeMap<String, Limits>,
     name: Option<String>,
 ) -> Result<control::Reply, CliError> {
     let runtime = Runtime::new(RuntimeConfig {
         cache_dir,
         workers: 1,
         limits: Limits::default(),
+        limits_of,
         ..RuntimeConfig::default()
     })
     .map_err(HostError::from)?;

@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | `[host]` | [`Host`] |
 //! | `[alert]` | [`Alert`] |
+//! | `[connector.NAME]` | [`Limits`] of one connector |
 //! | `[connection.NAME]` | [`Connection`] |
 //! | `[connection.NAME.streams.STREAM]` | [`StreamSettings`] |
 //! | `[sink.NAME]` | [`SinkConfig`] |
@@ -17,6 +18,7 @@
 mod alert;
 mod auth;
 mod connection;
+mod connector;
 mod error;
 mod host;
 mod oauth2;
@@ -36,6 +38,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use toml::de::DeTable;
+use weir_runtime::Limits;
 
 pub use alert::Alert;
 pub use auth::Auth;
@@ -62,6 +65,8 @@ pub struct Config {
     pub alert: Alert,
     /// `[connection.NAME]`, by name.
     pub connections: BTreeMap<String, Connection>,
+    /// `[connector.NAME]`, by name.
+    pub connectors: BTreeMap<String, Limits>,
     /// `[sink.NAME]`, by name; stdout when none is configured.
     pub sinks: BTreeMap<String, SinkConfig>,
     /// What is allowed and unwise.
@@ -162,6 +167,12 @@ fn parse(path: &Path, text: &str, env: Env<'_>, resolve: bool) -> Result<Config,
         "example: [connection.shop]",
         Connection::read,
     );
+    let connectors = named(
+        root.get(&mut report, "connector"),
+        &mut report,
+        "example: [connector.github]",
+        connector::read,
+    );
     let mut sinks = named(
         root.get(&mut report, "sink"),
         &mut report,
@@ -180,6 +191,7 @@ fn parse(path: &Path, text: &str, env: Env<'_>, resolve: bool) -> Result<Config,
             host,
             alert,
             connections,
+            connectors,
             sinks,
             warnings: report.warnings,
             source: report.source,

@@ -709,3 +709,60 @@ proptest! {
         let _ = read(&format!("[connection.a]\nconnector = \"x\"\nconfig.{key} = {value}\nstreams.s.interval = {value}"));
     }
 }
+
+#[test]
+fn a_connectors_limits_are_read_and_held_to_their_bounds() {
+    let config = read(
+        "[connector.github]\nmemory = \"128MiB\"\ncall = \"2s\"\ndescribe = \"1s\"\nreturned = \"1MiB\"\n\
+         file = \"64MiB\"\nlog = 5\n[connector.rest]\n",
+    )
+    .unwrap();
+    let github = &config.connectors["github"];
+    assert_eq!(
+        (github.memory, github.returned, github.file, github.log),
+        (128 << 20, 1 << 20, 64 << 20, 5)
+    );
+    assert_eq!(
+        (github.call.as_millis(), github.describe.as_millis()),
+        (2_000, 1_000)
+    );
+    assert_eq!(config.connectors["rest"], weir_runtime::Limits::default());
+    for (wrong, help) in [
+        ("memory = \"1MiB\"", "\"4MiB\" to \"256MiB\""),
+        ("memory = \"1GiB\"", "\"4MiB\" to \"256MiB\""),
+        ("call = \"10ms\"", "\"50ms\" to \"60s\""),
+        ("describe = \"2m\"", "\"50ms\" to \"60s\""),
+        ("returned = \"1KiB\"", "\"64KiB\" to \"64MiB\""),
+        ("file = \"1GiB\"", "\"64KiB\" to \"256MiB\""),
+        ("log = 100000", "from 0 to 10000"),
+        ("memry = \"64MiB\"", "memory"),
+    ] {
+        let told = errors(&format!("[connector.github]\n{wrong}\n"));
+        let key = wrong.split(' ').next().unwrap();
+        assert!(told.contains("/etc/weir/weir.toml:2"), "{told}");
+        assert!(told.contains(&format!("connector.github.{key}")), "{told}");
+        assert!(told.contains(help), "{told}");
+    }
+}
+
+#[test]
+fn copies_are_configured_or_turned_off() {
+    let copies = |text: &str| read(&format!("[host]\n{text}\n")).unwrap().host.copies;
+    assert_eq!(copies(""), Some(CopySettings::default()));
+    assert_eq!(copies("copies = false"), None);
+    let every = CopySettings {
+        every: 3_600_000,
+        keep: 7,
+    };
+    assert_eq!(copies("copies = { every = \"1h\", keep = 7 }"), Some(every));
+    for wrong in [
+        "{ every = \"10ms\" }",
+        "{ keep = 0 }",
+        "{ keep = 101 }",
+        "\"1d\"",
+        "{ evry = \"1d\" }",
+    ] {
+        let told = errors(&format!("[host]\ncopies = {wrong}\n"));
+        assert!(told.contains("host.copies"), "{told}");
+    }
+}

@@ -82,5 +82,6 @@ fn runtime(cache: Option<PathBuf>, threads: usize) -> Result<Arc<Runtime>, Runti
         inline: true,
         kept: true,
         limits: Limits::default(),
+        ..RuntimeConfig::default()
     })
 }

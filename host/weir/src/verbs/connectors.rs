@@ -81,6 +81,14 @@ struct ListedLimits {
     documented: Vec<String>,
     call_memory_bytes: usize,
     call_ms: u64,
+    #[serde(default)]
+    describe_ms: u64,
+    #[serde(default)]
+    returned_bytes: usize,
+    #[serde(default)]
+    file_bytes: usize,
+    #[serde(default)]
+    log_lines_per_second: u32,
 }
 
 /// Lists the directory, or one connector of it.
@@ -185,10 +193,18 @@ impl Listed {
                 unpublished: pacing.unpublished_limits,
                 documented: pacing.documented_limits.iter().map(limit).collect(),
                 call_memory_bytes: limits.memory,
-                call_ms: u64::try_from(limits.call.as_millis()).unwrap_or(u64::MAX),
+                call_ms: ms(limits.call),
+                describe_ms: ms(limits.describe),
+                returned_bytes: limits.returned,
+                file_bytes: limits.file,
+                log_lines_per_second: limits.log,
             },
         }
     }
+}
+
+fn ms(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl ListedStream {
@@ -363,6 +379,15 @@ fn describe(connector: &Listed) -> String {
             "{} of memory, {} of processor time",
             super::text::bytes(connector.limits.call_memory_bytes as u64),
             length(connector.limits.call_ms)
+        ),
+    );
+    line(
+        "",
+        &format!(
+            "{} of results, {} log lines a second; {} for telling what it is",
+            super::text::bytes(connector.limits.returned_bytes as u64),
+            connector.limits.log_lines_per_second,
+            length(connector.limits.describe_ms)
         ),
     );
     text.push_str("\nstreams\n");

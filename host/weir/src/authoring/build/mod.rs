@@ -67,6 +67,7 @@ pub fn runtime() -> Result<Arc<Runtime>, RuntimeError> {
         inline: true,
         kept: false,
         limits: Limits::default(),
+        ..RuntimeConfig::default()
     })
 }
 

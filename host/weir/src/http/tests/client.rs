@@ -367,6 +367,16 @@ async fn an_address_in_the_url_is_vetted_too() {
         "http://169.254.169.254/latest/meta-data",
         "http://[::ffff:a00:1]/",
         "http://0x7f000001/",
+        "http://2130706433/",
+        "http://0x7f.1/",
+        "http://0177.0.0.1/",
+        "http://127.1/",
+        "http://0/",
+        "http://[::]/",
+        "http://[::1]/",
+        "http://[fe80::1]/",
+        "http://[64:ff9b::7f00:1]/",
+        "http://[fd00::1]/",
         "https://10.0.0.1/",
     ] {
         let request = HttpRequest {
@@ -379,4 +389,44 @@ async fn an_address_in_the_url_is_vetted_too() {
             "{url}: {told}"
         );
     }
+}
+
+/// A name server that answers otherwise the second time: what was vetted is what is dialled, and each new connection is
+/// vetted anew.
+#[tokio::test]
+async fn a_name_that_is_bound_anew_gains_nothing() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    let server = RawServer::start(with_head("Content-Length: 2", b"[]"), Then::Close).await;
+    let inner = RawServer::start(with_head("Content-Length: 2", b"{}"), Then::Close).await;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    // First where it may be, then inwards; all of it is this machine here.
+    let lookup: Lookup = Arc::new(move |_| {
+        let inwards = count.fetch_add(1, Ordering::SeqCst) > 0;
+        let address = if inwards {
+            "169.254.169.254"
+        } else {
+            "127.0.0.1"
+        };
+        Box::pin(async move { Ok(vec![address.parse().unwrap()]) })
+    });
+    let client = HttpClient::with_lookup(lookup);
+    let request = |port: u16| HttpRequest {
+        addresses: AddressPolicy {
+            loopback: true,
+            private: false,
+        },
+        ..get(&format!("http://api.example.test:{port}/"))
+    };
+    let response = client.send(request(server.port)).await.unwrap();
+    assert_eq!(response.text(), Some("[]"));
+    assert_eq!(
+        asked.load(Ordering::SeqCst),
+        1,
+        "one look-up for one connection"
+    );
+    let told = client.send(request(inner.port)).await.unwrap_err();
+    assert!(matches!(told, TransportError::Refused { .. }), "{told}");
+    assert_eq!(inner.connections(), 0);
 }
