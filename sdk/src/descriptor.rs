@@ -210,6 +210,19 @@ impl Stream {
         self
     }
 
+    /// The schema gate in short: fields without which a record is not taken. Name those that the vendor always sends, the
+    /// stamp among them: a record that lacks it comes from a vendor in trouble, and is no change. Replaces the schema.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let stream = Stream::new("orders").required(&["id", "updated_at"]);
+    /// assert_eq!(stream.schema.as_deref(), Some(r#"{"type":"object","required":["id","updated_at"]}"#));
+    /// ```
+    pub fn required(self, fields: &[&str]) -> Self {
+        let fields = serde_json::Value::from(fields);
+        self.schema(format!(r#"{{"type":"object","required":{fields}}}"#))
+    }
+
     /// Adds a JSON pointer whose change alone is no change: a score, a comment count.
     ///
     /// ```

@@ -34,6 +34,22 @@ impl Fault {
         Fault::new(Class::Temporary, message)
     }
 
+    /// The connector has no stream of this name: what `build_request` says of a name that it does not know.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// fn path(stream: &str) -> Result<&'static str, Fault> {
+    ///     match stream {
+    ///         "orders" => Ok("/orders"),
+    ///         other => Err(Fault::no_stream(other)),
+    ///     }
+    /// }
+    /// assert_eq!(path("odrers").unwrap_err().class, Class::Permanent);
+    /// ```
+    pub fn no_stream(stream: &str) -> Self {
+        Fault::permanent(format!("there is no stream {stream:?}")).code("stream")
+    }
+
     /// The vendor wants a pause from everyone who uses this credential.
     ///
     /// ```

@@ -148,6 +148,10 @@ impl Oracle {
                 }
                 Some(format!("{base}&{after_time}={stamp}&{after_id}={id}"))
             }
+            Paging::AfterId { param } => {
+                let (id, _) = page.records.last()?;
+                page.has_more.then(|| format!("{first}&{param}={id}"))
+            }
             Paging::Token {
                 param, field, end, ..
             } => {

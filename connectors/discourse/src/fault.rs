@@ -7,8 +7,8 @@ use weir_sdk::{fault, prelude::*};
 
 pub(crate) fn read(response: &Response) -> Fault {
     let text = response.lossy_text();
-    let kind = text_at(&text, "/error_type");
-    let said = text_at(&text, "/errors/0").unwrap_or_else(|| fault::message(response));
+    let kind = json::text_at(&text, "/error_type");
+    let said = json::text_at(&text, "/errors/0").unwrap_or_else(|| fault::message(response));
     let coded = |fault: Fault| match &kind {
         Some(kind) => fault.code(format!("{}/{kind}", response.status)),
         None => fault.code(response.status),
@@ -38,9 +38,4 @@ pub(crate) fn read(response: &Response) -> Fault {
         ))),
         _ => fault::from_status(response),
     }
-}
-
-fn text_at(text: &str, pointer: &str) -> Option<String> {
-    let found = json::at(text, pointer).ok().flatten()?;
-    found.string().map(|text| text.into_owned())
 }

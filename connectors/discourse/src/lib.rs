@@ -76,11 +76,7 @@ impl Connector for Discourse {
             ("posts" | "topics", Some(_)) => {
                 return Err(Fault::position_lost("a step of another stream").code("step"));
             }
-            (other, _) => {
-                return Err(
-                    Fault::permanent(format!("there is no stream {other:?}")).code("stream")
-                );
-            }
+            (other, _) => return Err(Fault::no_stream(other)),
         };
         Ok(match &task.config.username {
             Some(name) => request.header("api-username", name.as_str()),

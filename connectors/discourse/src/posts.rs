@@ -28,6 +28,7 @@ pub(crate) fn describe() -> Stream {
     Stream::new("posts")
         .title("Posts")
         .key("/id")
+        .required(&["id", "created_at"])
         .order(Order::Descending)
         .page_size(50)
         .backfill(false)

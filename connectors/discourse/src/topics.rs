@@ -11,6 +11,7 @@ pub(crate) fn describe() -> Stream {
     Stream::new("topics")
         .title("Topics")
         .key("/id")
+        .required(&["id", "bumped_at"])
         // Pinned ones first, so no order can be promised.
         .order(Order::Unordered)
         .page_size(30)

@@ -31,9 +31,7 @@ impl Kind {
         Kind::ALL
             .into_iter()
             .find(|kind| kind.name() == stream)
-            .ok_or_else(|| {
-                Fault::permanent(format!("there is no stream {stream:?}")).code("stream")
-            })
+            .ok_or_else(|| Fault::no_stream(stream))
     }
 
     /// Where a record's id stands.
@@ -56,6 +54,11 @@ impl Kind {
     pub(crate) fn describe(self) -> Stream {
         let stream = Stream::new(self.name())
             .key(self.id())
+            .required(match self {
+                Kind::Issues => &["id", "updated_at"],
+                Kind::Events | Kind::Releases => &["id", "created_at"],
+                Kind::Commits => &["sha", "commit"],
+            })
             .page_size(100)
             .granularity(1000);
         match self {

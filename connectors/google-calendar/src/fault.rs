@@ -12,10 +12,9 @@ const DAY_ENDS: i64 = 8 * HOUR;
 pub(crate) fn read(response: &Response, now: i64) -> Fault {
     let text = response.lossy_text();
     let part = |pointer: &str| {
-        ["", "/0"].iter().find_map(|at| {
-            let found = json::at(&text, &format!("{at}{pointer}")).ok().flatten()?;
-            found.string().map(|text| text.into_owned())
-        })
+        ["", "/0"]
+            .iter()
+            .find_map(|at| json::text_at(&text, &format!("{at}{pointer}")))
     };
     let reason = part("/error/errors/0/reason")
         .or_else(|| part("/error/details/0/reason"))

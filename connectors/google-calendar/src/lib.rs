@@ -94,11 +94,7 @@ impl Connector for GoogleCalendar {
             }
             "calendars" => Request::get("api", "/users/me/calendarList")
                 .query("maxResults", task.page_size.clamp(1, 250)),
-            other => {
-                return Err(
-                    Fault::permanent(format!("there is no stream {other:?}")).code("stream")
-                );
-            }
+            other => return Err(Fault::no_stream(other)),
         };
         // Any other filter than these would make the sync token refused, or never given.
         let request = request

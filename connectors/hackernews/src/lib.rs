@@ -75,11 +75,7 @@ impl Connector for HackerNews {
         let kind = match task.stream.as_str() {
             "stories" => "story",
             "comments" => "comment",
-            other => {
-                return Err(
-                    Fault::permanent(format!("there is no stream {other:?}")).code("stream")
-                );
-            }
+            other => return Err(Fault::no_stream(other)),
         };
         let below = step.unwrap_or_else(|| Below::first(task));
         let since = task.window.since.max(task.config.from()?);
@@ -140,6 +136,7 @@ fn stream(name: &str, title: &str) -> Stream {
     Stream::new(name)
         .title(title)
         .key("/objectID")
+        .required(&["objectID", "created_at_i"])
         .order(Order::Descending)
         .page_size(CAP as u32)
         .result_cap(CAP as u32)

@@ -124,7 +124,7 @@ impl Connector for Instagram {
             "media" | "stories" => media::list(task, account, step),
             "media_insights" => media::metrics_request(task, account, step),
             "account_insights" => account::request(task, account),
-            other => Err(Fault::permanent(format!("there is no stream {other:?}")).code("stream")),
+            other => Err(Fault::no_stream(other)),
         }
     }
 

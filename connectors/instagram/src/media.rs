@@ -8,6 +8,7 @@ pub(crate) fn posts() -> Stream {
     Stream::new("media")
         .title("Posts")
         .key("/id")
+        .required(&["id", "timestamp"])
         .order(Order::Descending)
         .page_size(100)
         // Listings end near ten thousand posts.
@@ -36,6 +37,7 @@ pub(crate) fn stories() -> Stream {
     Stream::new("stories")
         .title("Stories")
         .key("/id")
+        .required(&["id", "timestamp"])
         .cursor(CursorKind::Snapshot)
         .page_size(100)
         .retention(DAY)

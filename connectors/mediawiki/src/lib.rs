@@ -60,6 +60,7 @@ impl Connector for MediaWiki {
                     Stream::new("recentchanges")
                         .title("Recent changes")
                         .key("/rcid")
+                        .required(&["rcid", "timestamp"])
                         .order(Order::Ascending)
                         .page_size(500)
                         .granularity(1000)
@@ -71,6 +72,7 @@ impl Connector for MediaWiki {
                     Stream::new("logevents")
                         .title("Log entries")
                         .key("/logid")
+                        .required(&["logid", "timestamp"])
                         .order(Order::Ascending)
                         .page_size(500)
                         .granularity(1000)
@@ -151,7 +153,7 @@ fn listing(stream: &str) -> Result<(&'static str, &'static str), Fault> {
     match stream {
         "recentchanges" => Ok(("recentchanges", "rc")),
         "logevents" => Ok(("logevents", "le")),
-        other => Err(Fault::permanent(format!("there is no stream {other:?}")).code("stream")),
+        other => Err(Fault::no_stream(other)),
     }
 }
 

@@ -4,10 +4,7 @@ use weir_sdk::{fault, prelude::*};
 
 pub(crate) fn read(response: &Response) -> Fault {
     let text = response.lossy_text();
-    let part = |pointer: &str| {
-        let found = json::at(&text, pointer).ok().flatten()?;
-        found.string().map(|text| text.into_owned())
-    };
+    let part = |pointer: &str| json::text_at(&text, pointer);
     let code = part("/error/code").unwrap_or_default();
     let said = part("/error/message").unwrap_or_else(|| fault::message(response));
     let coded = |fault: Fault| {

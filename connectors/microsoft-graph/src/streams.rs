@@ -17,9 +17,7 @@ impl Kind {
         Kind::ALL
             .into_iter()
             .find(|kind| kind.name() == stream)
-            .ok_or_else(|| {
-                Fault::permanent(format!("there is no stream {stream:?}")).code("stream")
-            })
+            .ok_or_else(|| Fault::no_stream(stream))
     }
 
     fn name(self) -> &'static str {

@@ -14,14 +14,14 @@ pub(crate) fn read(response: &Response) -> Fault {
                 .scope(Scope::Connection)
         }
         403 => {
-            let reason = text_at(&response.lossy_text(), "/reason");
+            let reason = json::text_at(&response.lossy_text(), "/reason");
             let reason = reason
                 .as_deref()
                 .unwrap_or("private, or the account is suspended");
             Fault::permanent(format!("the subreddit may not be read: {reason}")).code(403)
         }
         404 => {
-            let reason = text_at(&response.lossy_text(), "/reason");
+            let reason = json::text_at(&response.lossy_text(), "/reason");
             let reason = reason.as_deref().unwrap_or("it does not exist");
             Fault::permanent(format!("no such subreddit: {reason}")).code(404)
         }
@@ -30,9 +30,4 @@ pub(crate) fn read(response: &Response) -> Fault {
             .code(response.status),
         _ => fault::from_status(response),
     }
-}
-
-fn text_at(text: &str, pointer: &str) -> Option<String> {
-    let found = json::at(text, pointer).ok().flatten()?;
-    found.string().map(|text| text.into_owned())
 }

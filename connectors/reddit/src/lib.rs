@@ -79,11 +79,7 @@ impl Connector for Reddit {
         let listing = match task.stream.as_str() {
             "posts" => "new",
             "comments" => "comments",
-            other => {
-                return Err(
-                    Fault::permanent(format!("there is no stream {other:?}")).code("stream")
-                );
-            }
+            other => return Err(Fault::no_stream(other)),
         };
         let subreddit = task.partition.as_deref().unwrap_or_default();
         let request = Request::get("api", format!("/r/{subreddit}/{listing}"))
@@ -139,6 +135,7 @@ fn stream(name: &str, title: &str) -> Stream {
     let stream = Stream::new(name)
         .title(title)
         .key("/name")
+        .required(&["name", "created_utc"])
         .order(Order::Descending)
         .page_size(100)
         .result_cap(1000)

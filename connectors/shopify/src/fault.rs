@@ -27,10 +27,7 @@ pub(crate) fn by_status(response: &Response) -> Fault {
 
 /// GraphQL: by the code of the first error in the body, if there is one.
 pub(crate) fn in_body(text: &str, points: Option<&Points>, page_size: u32) -> Option<Fault> {
-    let part = |pointer: &str| {
-        let found = json::at(text, pointer).ok().flatten()?;
-        found.string().map(|text| text.into_owned())
-    };
+    let part = |pointer: &str| json::text_at(text, pointer);
     let errors = json::at(text, "/errors").ok().flatten()?;
     if errors.is_null() || errors.json() == "[]" {
         return None;
@@ -62,9 +59,6 @@ fn words(response: &Response) -> String {
     let text = response.lossy_text();
     ["/errors", "/errors/0", "/errors/base/0", "/error"]
         .iter()
-        .find_map(|pointer| {
-            let found = json::at(&text, pointer).ok().flatten()?;
-            found.string().map(|text| text.into_owned())
-        })
+        .find_map(|pointer| json::text_at(&text, pointer))
         .unwrap_or_else(|| fault::message(response))
 }

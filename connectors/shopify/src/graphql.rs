@@ -27,6 +27,7 @@ pub(crate) fn streams() -> Vec<Stream> {
         Stream::new(query.name())
             .title(title)
             .key("/id")
+            .required(&["id", "updatedAt"])
             .order(Order::Ascending)
             .page_size(100)
             .granularity(1000)

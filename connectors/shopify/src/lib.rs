@@ -89,11 +89,7 @@ impl Connector for Shopify {
             (Some(list), _, None) => Ok(list.first_page(task)),
             (None, Some(query), None) => Ok(query.page(task, None)),
             (None, Some(query), Some(At::After(cursor))) => Ok(query.page(task, Some(cursor))),
-            (None, None, _) => Err(Fault::permanent(format!(
-                "there is no stream {:?}",
-                task.stream
-            ))
-            .code("stream")),
+            (None, None, _) => Err(Fault::no_stream(&task.stream)),
             _ => Err(Fault::position_lost("a step of another stream").code("step")),
         }
     }

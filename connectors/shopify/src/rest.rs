@@ -17,6 +17,7 @@ pub(crate) fn streams() -> Vec<Stream> {
             Stream::new(list.name())
                 .title(title)
                 .key("/id")
+                .required(&["id", "updated_at"])
                 .order(Order::Ascending)
                 .page_size(250)
                 .granularity(1000)

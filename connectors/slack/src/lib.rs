@@ -107,11 +107,7 @@ impl Connector for Slack {
                     .query("inclusive", "true")
                     .query("limit", limit)
             }
-            other => {
-                return Err(
-                    Fault::permanent(format!("there is no stream {other:?}")).code("stream")
-                );
-            }
+            other => return Err(Fault::no_stream(other)),
         };
         Ok(match step {
             Some(next) => next.apply(request, "cursor"),

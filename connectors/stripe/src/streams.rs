@@ -33,6 +33,7 @@ pub(crate) fn all() -> Vec<Stream> {
         Stream::new(name)
             .title(title)
             .key("/id")
+            .required(&["id", "created"])
             .order(Order::Descending)
             .page_size(100)
             .granularity(1000)
@@ -57,5 +58,5 @@ pub(crate) fn path(stream: &str) -> Result<&'static str, Fault> {
         .iter()
         .find(|(name, ..)| *name == stream)
         .map(|(.., path)| *path)
-        .ok_or_else(|| Fault::permanent(format!("there is no stream {stream:?}")).code("stream"))
+        .ok_or_else(|| Fault::no_stream(stream))
 }

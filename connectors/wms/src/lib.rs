@@ -158,7 +158,7 @@ impl Connector for Wms {
 fn known(stream: &str) -> Result<&str, Fault> {
     match stream {
         "inventory" | "movements" => Ok(stream),
-        other => Err(Fault::permanent(format!("there is no stream {other:?}")).code("stream")),
+        other => Err(Fault::no_stream(other)),
     }
 }
 

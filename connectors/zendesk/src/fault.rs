@@ -4,10 +4,7 @@ use weir_sdk::{fault, prelude::*};
 
 pub(crate) fn read(response: &Response, page_size: u32) -> Fault {
     let text = response.lossy_text();
-    let part = |pointer: &str| {
-        let found = json::at(&text, pointer).ok().flatten()?;
-        found.string().map(|text| text.into_owned())
-    };
+    let part = |pointer: &str| json::text_at(&text, pointer);
     // `error` is a word, or an object with a title.
     let code = part("/error").or_else(|| part("/error/title"));
     let said = part("/description")

@@ -45,7 +45,7 @@ impl Kind {
             "tickets" => Ok(Kind::Tickets),
             "users" => Ok(Kind::Users),
             "organizations" => Ok(Kind::Organizations),
-            other => Err(Fault::permanent(format!("there is no stream {other:?}")).code("stream")),
+            other => Err(Fault::no_stream(other)),
         }
     }
 
@@ -62,6 +62,7 @@ impl Kind {
             Stream::new(name)
                 .title(title)
                 .key("/id")
+                .required(&["id", "updated_at"])
                 .cursor(CursorKind::Opaque)
                 .order(Order::Ascending)
                 .page_size(1000)
@@ -76,6 +77,7 @@ impl Kind {
             Kind::Organizations => Stream::new("organizations")
                 .title("Organisations")
                 .key("/id")
+                .required(&["id", "updated_at"])
                 .cursor(CursorKind::Snapshot)
                 .page_size(100),
         }

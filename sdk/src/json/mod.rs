@@ -21,6 +21,8 @@ pub use listing::{Listing, Row};
 pub use plan::Plan;
 pub use raw::Raw;
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 
 /// The value at a JSON pointer; none when there is nothing.
@@ -34,6 +36,21 @@ use serde::Deserialize;
 pub fn at<'a>(text: &'a str, pointer: &str) -> Result<Option<Raw<'a>>, Error> {
     let [found] = fields(text, [pointer])?;
     Ok(found)
+}
+
+/// The string at a JSON pointer; none where there is no string, and where the text is no JSON. For refusals, which may be
+/// anything: a page is read by a [`Plan`], which says what is wrong with it.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// let refusal = r#"{"error":{"code":"too_fast","wait":12}}"#;
+/// assert_eq!(json::text_at(refusal, "/error/code").as_deref(), Some("too_fast"));
+/// assert_eq!(json::text_at(refusal, "/error/wait"), None);
+/// assert_eq!(json::text_at("<html>Bad Gateway</html>", "/error/code"), None);
+/// ```
+pub fn text_at(text: &str, pointer: &str) -> Option<String> {
+    let found = at(text, pointer).ok().flatten()?;
+    found.string().map(Cow::into_owned)
 }
 
 /// The values at several pointers, in one pass.

@@ -50,6 +50,8 @@ pub(crate) struct Page {
     pub(crate) turn: u64,
     /// How many records match the query in all.
     pub(crate) total: Option<u64>,
+    /// How many pages these are.
+    pub(crate) pages: Option<u64>,
 }
 
 /// The page that a query asks for.
@@ -62,6 +64,8 @@ pub(crate) fn page(
     let from = &query.position;
     let matching = matching(spec, world, query);
     let total = (!spec.envelope.total.field.is_empty()).then(|| count(matching(None), spec));
+    let pages = (!spec.envelope.pages.is_empty())
+        .then(|| (matching(None).count() as u64).div_ceil(query.size.max(1) as u64));
 
     let left = match spec.result_cap {
         Some(cap) if from.given >= cap.records && from.given > 0 && cap.refuse => {
@@ -87,6 +91,7 @@ pub(crate) fn page(
                 has_more,
                 turn: from.turn,
                 total,
+                pages,
             });
         }
     }
@@ -114,6 +119,7 @@ pub(crate) fn page(
         has_more,
         turn: from.turn,
         total,
+        pages,
     })
 }
 

@@ -3,7 +3,7 @@
 use super::{Position, Refusal};
 use crate::dice::{Dice, seed_for};
 use crate::spec::{CollectionSpec, Paging};
-use crate::world::Renderer;
+use crate::world::{Renderer, World};
 
 /// The parameters of a call, understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Query {
 /// Reads the parameters of a call. Unknown ones are ignored, as nearly everywhere.
 pub(crate) fn read(
     spec: &CollectionSpec,
-    renderer: &Renderer,
+    (renderer, world): (&Renderer, &World),
     params: &[(String, String)],
     raw_query: &str,
     now: i64,
@@ -135,6 +135,19 @@ pub(crate) fn read(
                 }
                 Position {
                     place: Some((stamp, record)),
+                    ..fresh
+                }
+            }
+        },
+        Paging::AfterId { param: name } => match param(name).filter(|id| !id.is_empty()) {
+            None => fresh,
+            Some(id) => {
+                let place = renderer
+                    .number(id)
+                    .and_then(|record| world.shelf().place(record))
+                    .ok_or_else(|| Refusal::bad(format!("{name}: there is no {id:?}")))?;
+                Position {
+                    place: Some(place),
                     ..fresh
                 }
             }

@@ -29,7 +29,7 @@ pub(crate) fn body(
     since_start: i64,
     damage: Damage,
 ) -> (String, PagingHeaders) {
-    let mut fields = Map::new();
+    let mut fields = spec.envelope.with.clone();
     let headers = paging_fields(spec, page, request, &mut fields);
     if !spec.envelope.has_more.is_empty() {
         insert(
@@ -37,6 +37,16 @@ pub(crate) fn body(
             &spec.envelope.has_more,
             Value::Bool(page.has_more),
         );
+    }
+    if !spec.envelope.last.is_empty() {
+        insert(
+            &mut fields,
+            &spec.envelope.last,
+            Value::Bool(!page.has_more),
+        );
+    }
+    if let Some(pages) = page.pages {
+        insert(&mut fields, &spec.envelope.pages, pages.into());
     }
     if !spec.envelope.count.is_empty() {
         insert(
@@ -141,7 +151,7 @@ fn paging_fields(
             headers.push(("x-page".into(), own.to_string()));
             headers.push(("x-next-page".into(), next));
         }
-        Paging::Keyset { .. } | Paging::Offset { .. } | Paging::None => {}
+        Paging::Keyset { .. } | Paging::AfterId { .. } | Paging::Offset { .. } | Paging::None => {}
     }
     headers
 }

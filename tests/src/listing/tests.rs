@@ -316,3 +316,31 @@ fn empty_and_short_pages_lose_nothing() {
     assert_eq!(got, [1, 2, 3, 4, 5, 6]);
     assert!(empty >= 3, "{empty} empty pages");
 }
+
+#[test]
+fn behind_the_last_id_newest_first_and_the_other_words_for_the_end() {
+    let vendor = six_orders(|orders| {
+        orders.order = Order::Descending;
+        orders.paging = Paging::AfterId {
+            param: "starting_after".into(),
+        };
+        orders.envelope.last = "end_of_stream".into();
+        orders.envelope.pages = "page_count".into();
+        orders.envelope.with = [("ok".to_owned(), true.into())].into_iter().collect();
+    });
+    let (mut query, mut got, mut ends) = (String::new(), Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let (_, body, _) = get(&vendor, &query);
+        assert_eq!(
+            (&body["ok"], &body["page_count"]),
+            (&true.into(), &3.into())
+        );
+        ends.push(body["end_of_stream"] == true);
+        got.extend(ids(&body));
+        query = format!("starting_after={}", got.last().unwrap());
+    }
+    assert_eq!(got, [6, 5, 4, 3, 2, 1]);
+    assert_eq!(ends, [false, false, true]);
+    let (status, _, _) = get(&vendor, "starting_after=99");
+    assert_eq!(status, 400);
+}

@@ -1,6 +1,7 @@
 //! One collection: what its records look like, and how it lets itself be listed.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::writes::WritesSpec;
 use crate::time::TimeFormat;
@@ -23,6 +24,8 @@ pub struct CollectionSpec {
     pub granularity_ms: i64,
     /// How records spell their stamps.
     pub time_format: TimeFormat,
+    /// What the vendor calls the fields of a record.
+    pub fields: Fields,
     /// What becomes of a deleted record in listings.
     pub deletion: Deletion,
     /// The records' `views` change this often without being a change of the record; 0: never.
@@ -59,6 +62,7 @@ impl Default for CollectionSpec {
             first_id: 1,
             granularity_ms: 1,
             time_format: TimeFormat::Rfc3339Ms,
+            fields: Fields::default(),
             deletion: Deletion::Tombstone,
             volatile_every_ms: 0,
             flips: false,
@@ -86,11 +90,39 @@ pub enum IdKind {
     Text,
 }
 
+/// What a vendor calls the fields of a record, and which others it has besides the made-up ones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Fields {
+    /// The id.
+    pub id: String,
+    /// The stamp.
+    pub stamp: String,
+    /// Whether the record is deleted; empty: there is no such field.
+    pub deleted: String,
+    /// What that field holds: of a record that is there, and of a deleted one.
+    pub deleted_is: [Value; 2],
+    /// Fields that every record has besides, with their values.
+    pub with: Map<String, Value>,
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Fields {
+            id: "id".into(),
+            stamp: "updated_at".into(),
+            deleted: "deleted".into(),
+            deleted_is: [Value::Bool(false), Value::Bool(true)],
+            with: Map::new(),
+        }
+    }
+}
+
 /// What becomes of a deleted record.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Deletion {
-    /// It is listed as a change, with `"deleted": true` and a new stamp.
+    /// It is listed as a change, said to be deleted, and with a new stamp.
     #[default]
     Tombstone,
     /// It is no longer listed, and nothing says so.
@@ -178,6 +210,11 @@ pub enum Paging {
         /// The parameter with the id.
         after_id: String,
     },
+    /// The client names the last record that it has: the list goes on behind it.
+    AfterId {
+        /// The parameter with the id.
+        param: String,
+    },
     /// The vendor gives a token for the next page.
     Token {
         /// The parameter that takes it.
@@ -185,8 +222,10 @@ pub enum Paging {
         /// The field of the answer that holds it.
         field: String,
         /// How the last page is told apart.
+        #[serde(default)]
         end: End,
         /// A token is refused with 410 when it is older than this; 0: never.
+        #[serde(default)]
         ttl_ms: i64,
     },
     /// Page numbers. Unstable when records are written in the meantime, as everywhere.
@@ -204,6 +243,7 @@ pub enum Paging {
     /// `Link: <...>; rel="next"` with a token in it.
     Link {
         /// The link says only path and query.
+        #[serde(default)]
         relative: bool,
     },
     /// The whole next URL in the body.
@@ -211,8 +251,10 @@ pub enum Paging {
         /// The field of the answer that holds it.
         field: String,
         /// The URL says only path and query.
+        #[serde(default)]
         relative: bool,
         /// How the last page is told apart: by null, an empty string or absence.
+        #[serde(default)]
         end: End,
     },
     /// A change feed: records in the order in which they became visible, and a token that outlives the poll. The
@@ -223,6 +265,7 @@ pub enum Paging {
         /// The field of the answer that holds it.
         field: String,
         /// A token is refused with 410 when it is older than this; 0: never.
+        #[serde(default)]
         ttl_ms: i64,
     },
     /// No paging: what does not fit on the page cannot be had.
@@ -307,10 +350,16 @@ pub struct Envelope {
     pub records: String,
     /// Whether more pages follow.
     pub has_more: String,
+    /// Whether this is the last page: the same, said the other way round.
+    pub last: String,
     /// How many records are on this page.
     pub count: String,
+    /// How many pages there are, by the size that was asked for.
+    pub pages: String,
     /// How many records match the query.
     pub total: Total,
+    /// Fields that every answer has besides, with their values.
+    pub with: Map<String, Value>,
 }
 
 impl Default for Envelope {
@@ -318,8 +367,11 @@ impl Default for Envelope {
         Envelope {
             records: "data".into(),
             has_more: "has_more".into(),
+            last: String::new(),
             count: String::new(),
+            pages: String::new(),
             total: Total::default(),
+            with: Map::new(),
         }
     }
 }

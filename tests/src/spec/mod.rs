@@ -11,8 +11,8 @@ mod writes;
 use serde::{Deserialize, Serialize};
 
 pub use collection::{
-    Bound, CollectionSpec, Deletion, End, Envelope, EtagKind, Filter, IdKind, Order, PageSize,
-    Paging, ResultCap, Total, Validators,
+    Bound, CollectionSpec, Deletion, End, Envelope, EtagKind, Fields, Filter, IdKind, Order,
+    PageSize, Paging, ResultCap, Total, Validators,
 };
 pub use faults::{FaultKind, FaultPlan, Outage, RandomFault, ScriptedFault, WaitForm, When};
 pub use limits::{Counting, Dialect, LatencySpec, LimitSpec, QuotaCut};
@@ -112,6 +112,9 @@ impl VendorSpec {
                 || collection.page_size.max < collection.page_size.default
             {
                 return Err(self.error(at("page_size"), "needs 0 < default <= max"));
+            }
+            if collection.fields.id.is_empty() || collection.fields.stamp.is_empty() {
+                return Err(self.error(at("fields"), "id and stamp need a name"));
             }
             if collection.granularity_ms < 1 {
                 return Err(self.error(at("granularity_ms"), "must be at least 1"));

@@ -357,7 +357,7 @@ impl State {
         let params = request.query();
         let asked = listing::read(
             collection,
-            &desk.renderer,
+            (&desk.renderer, &desk.world),
             &params,
             &request.raw_query,
             now,

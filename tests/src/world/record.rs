@@ -2,9 +2,12 @@
 //! the vendor renders it for an answer, and the judge renders it again to compare.
 
 use std::collections::HashMap;
+use std::ops::Range;
+
+use serde_json::Value;
 
 use crate::dice::{mix, seed_for};
-use crate::spec::{CollectionSpec, IdKind};
+use crate::spec::{CollectionSpec, Fields, IdKind};
 
 use super::Version;
 
@@ -32,6 +35,7 @@ pub struct Renderer {
     first_id: u64,
     ids: IdKind,
     time: crate::time::TimeFormat,
+    fields: Fields,
     volatile_every_ms: i64,
     flips: bool,
 }
@@ -43,6 +47,8 @@ pub struct Rendered {
     pub head: String,
     /// What follows on the number.
     pub tail: String,
+    /// Where in the head the stamp stands, with its name and the comma behind it.
+    stamp: Range<usize>,
 }
 
 impl Renderer {
@@ -52,6 +58,7 @@ impl Renderer {
             first_id: spec.first_id,
             ids: spec.ids,
             time: spec.time_format,
+            fields: spec.fields.clone(),
             volatile_every_ms: spec.volatile_every_ms,
             flips: spec.flips,
         }
@@ -92,8 +99,32 @@ impl Renderer {
             IdKind::Number => self.id(version.record),
             IdKind::Text => format!("\"{}\"", self.id(version.record)),
         };
+        let Fields {
+            id: id_name,
+            stamp: stamp_name,
+            deleted: deleted_name,
+            deleted_is: [there, gone],
+            with,
+        } = &self.fields;
+        let start = format!(
+            "{{{}:{id},\"rev\":{},",
+            Value::from(id_name.as_str()),
+            version.revision
+        );
+        let stamp = format!(
+            "{}:{},",
+            Value::from(stamp_name.as_str()),
+            self.time.json(version.stamp)
+        );
+        let deleted = if deleted_name.is_empty() {
+            String::new()
+        } else {
+            let is = if version.deleted { gone } else { there };
+            format!("{}:{is},", Value::from(deleted_name.as_str()))
+        };
+        let stamp_at = start.len()..start.len() + stamp.len();
         let head = format!(
-            "{{\"id\":{id},\"rev\":{revision},\"updated_at\":{stamp},\"deleted\":{deleted},\"title\":\"{} {} {}\",\
+            "{start}{stamp}{deleted}\"title\":\"{} {} {}\",\
              \"state\":\"{}\",\"serial\":{serial},\"amount\":{}.{:02},\"rate\":1.{}0e3,\"customer\":{{\"name\":\
              \"{} {}\",\"city\":\"{}\",\"tags\":[\"{}\",\"{}\"],\"manager\":null}},\"note\":\"{}\",\"views\":",
             word(0),
@@ -112,14 +143,15 @@ impl Renderer {
             word(33),
             word(38),
             pick(&NOTES, chance >> 43),
-            revision = version.revision,
-            stamp = self.time.json(version.stamp),
-            deleted = version.deleted,
             // Above 2^53, where a double can no longer tell neighbours apart.
             serial = 9_007_199_254_740_993 + (chance >> 12),
         );
+        let with: String = with
+            .iter()
+            .map(|(name, value)| format!(",{}:{value}", Value::from(name.as_str())))
+            .collect();
         let tail = format!(
-            ",\"address\":{{\"street\":\"{} {}\",\"zip\":\"{:05}\"}},\"memo\":\"{} {} {} {} {}\"}}",
+            ",\"address\":{{\"street\":\"{} {}\",\"zip\":\"{:05}\"}},\"memo\":\"{} {} {} {} {}\"{with}}}",
             word(2),
             (chance >> 48) % 200,
             chance % 100_000,
@@ -129,7 +161,11 @@ impl Renderer {
             word(13),
             word(8),
         );
-        Rendered { head, tail }
+        Rendered {
+            head,
+            tail,
+            stamp: stamp_at,
+        }
     }
 
     /// The volatile value of a record at this moment of the vendor's life.
@@ -175,19 +211,12 @@ impl Rendered {
 
     /// The same without its stamp, as a vendor in trouble sends it.
     pub fn without_stamp(&self) -> Rendered {
-        let head = match (
-            self.head.find("\"updated_at\""),
-            self.head.find("\"deleted\""),
-        ) {
-            (Some(from), Some(to)) => {
-                let (start, end) = (self.head.get(..from), self.head.get(to..));
-                format!("{}{}", start.unwrap_or_default(), end.unwrap_or_default())
-            }
-            _ => self.head.clone(),
-        };
+        let mut head = self.head.clone();
+        head.replace_range(self.stamp.clone(), "");
         Rendered {
             head,
             tail: self.tail.clone(),
+            stamp: self.stamp.start..self.stamp.start,
         }
     }
 }
@@ -241,6 +270,33 @@ mod tests {
         let value: serde_json::Value = serde_json::from_str(&whole).unwrap();
         assert!(value.get("updated_at").is_none());
         assert!(value.get("deleted").is_some());
+    }
+
+    #[test]
+    fn fields_are_called_what_their_vendor_calls_them() {
+        let spec = CollectionSpec {
+            fields: Fields {
+                id: "movement_id".into(),
+                stamp: "last_updated_ts".into(),
+                deleted: "status".into(),
+                deleted_is: ["open".into(), "deleted".into()],
+                with: [("pick_count".to_owned(), 3.into())].into_iter().collect(),
+            },
+            ..CollectionSpec::default()
+        };
+        let renderer = Renderer::new(1, &spec);
+        let mut gone = version(4, 2);
+        gone.deleted = true;
+        let whole = |text: Rendered| format!("{}7{}", text.head, text.tail);
+        let text = whole(renderer.render(&gone));
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["movement_id"], 5);
+        assert_eq!(value["last_updated_ts"], "2031-03-04T10:00:00.000Z");
+        assert_eq!(value["status"], "deleted");
+        assert_eq!(value["pick_count"], 3);
+        assert!(!text.contains("updated_at") && !text.contains("\"id\""));
+        let without = whole(renderer.render(&gone).without_stamp());
+        assert!(!without.contains("last_updated_ts") && without.contains("\"status\""));
     }
 
     #[test]

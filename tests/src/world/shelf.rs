@@ -67,6 +67,11 @@ impl Shelf {
         }
     }
 
+    /// Where a record stands in the listing, while it is shown.
+    pub(crate) fn place(&self, record: u64) -> Option<Place> {
+        self.places.get(&record).copied()
+    }
+
     /// Whether the listing's order is that of the stamps, so that a filter by stamp is a range of it.
     pub(crate) fn is_by_stamp(&self) -> bool {
         self.by == By::Stamp

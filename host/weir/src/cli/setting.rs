@@ -20,6 +20,12 @@ pub(super) fn load(common: &Common) -> Result<Config, CliError> {
     Ok(config::load(&common.config)?)
 }
 
+/// Reads the configuration for a simulation: no secret is looked up.
+pub(super) fn load_simulated(common: &Common) -> Result<Config, CliError> {
+    begun(common)?;
+    Ok(config::load_simulated(&common.config)?)
+}
+
 /// Reads what it takes to ask a running host.
 pub(super) fn load_host(common: &Common) -> Result<config::Host, CliError> {
     begun(common)?;

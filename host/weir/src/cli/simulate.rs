@@ -11,6 +11,8 @@ use weir_tests::spec::{FaultPlan, VendorSpec};
 
 use super::output::Progress;
 use super::{CliError, Common, setting};
+use crate::authoring::build::{self, MakeError};
+use crate::authoring::project::Project;
 use crate::config::Config;
 use crate::control::Said;
 use crate::simulate::{
@@ -19,22 +21,30 @@ use crate::simulate::{
 
 const DAY: f64 = 86_400_000.0;
 
+/// What lies in a connector's directory: how it is polled, and what its vendor is like.
+const CONFIG: &str = "weir.toml";
+const VENDOR: &str = "vendor.toml";
+
 /// `weir simulate`
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Example: weir simulate --config tests/vendors/weir.toml --days 30 --seeds 1..3 \\\n\
-      --vendor tests/vendors/shop.toml --vendor tests/vendors/desk.toml\n\
-    The real scheduler, poll path and connector run against simulated vendors, in memory, under a virtual clock. The \
-    same seed always gives the same history. Nothing of [host] is touched and nobody is called; a call goes to the \
-    vendor whose `base` the path of the connection's URL begins with. A vendor without a `base` gets all calls.\n\
-    Ends with 1 when a promise was not kept, and says which and how to see it again."
-)]
+#[command(after_help = "Examples: weir simulate acme-orders --days 7\n\
+    \x20         weir simulate --config tests/vendors/weir.toml --days 30 --seeds 1..3 \\\n\
+    \x20           --vendor tests/vendors/shop.toml --vendor tests/vendors/desk.toml\n\
+    A connector's directory is built, and run with the weir.toml and the vendor.toml in it. The real scheduler, poll path \
+    and connector run against simulated vendors, in memory, under a virtual clock. The same seed always gives the same \
+    history. Nothing of [host] is touched, nobody is called, and no secret is looked up: each is the text `simulated`. A \
+    call goes to the vendor whose `base` the path of the connection's URL begins with. A vendor without a `base` gets all \
+    calls.\n\
+    Ends with 1 when a promise was not kept, and says which and how to see it again.")]
 pub struct Simulate {
-    /// Only this connector: a .wasm file, or a name in the connectors' directory [default: all that are there]
+    /// A connector's directory, with weir.toml and vendor.toml in it [default: . unless --vendor is given]
+    #[arg(value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// This connector: a .wasm file, or a name in the connectors' directory [default: DIR's, else all that are there]
     #[arg(long, value_name = "FILE|NAME")]
     connector: Option<PathBuf>,
-    /// What a vendor is like, in TOML; several may be given
-    #[arg(long, value_name = "FILE", required = true)]
+    /// What a vendor is like, in TOML; several may be given [default: vendor.toml in DIR]
+    #[arg(long, value_name = "FILE")]
     vendor: Vec<PathBuf>,
     /// How many days pass
     #[arg(long, value_name = "D", default_value = "1", value_parser = days)]
@@ -109,8 +119,8 @@ struct Found {
 }
 
 impl Simulate {
-    pub(super) async fn run(self, common: &Common) -> Result<u8, CliError> {
-        let common = common.clone();
+    pub(super) async fn run(mut self, common: &Common) -> Result<u8, CliError> {
+        let common = self.placed(common)?;
         // Seconds of computing on a thread of its own, with the stack that wasm needs.
         let thread = std::thread::Builder::new()
             .name("simulation".into())
@@ -203,8 +213,37 @@ impl Simulate {
         }
     }
 
+    /// Where everything is: what is not named lies in the connector's directory.
+    fn placed(&mut self, common: &Common) -> Result<Common, CliError> {
+        let mut common = common.clone();
+        if self.vendor.is_empty() {
+            self.dir.get_or_insert_with(|| ".".into());
+        }
+        let Some(dir) = &self.dir else {
+            return Ok(common);
+        };
+        if self.connector.is_none() {
+            Project::open(dir)?;
+        }
+        if common.config == Path::new(CONFIG) {
+            common.config = dir.join(CONFIG);
+        }
+        if self.vendor.is_empty() {
+            let file = dir.join(VENDOR);
+            if !file.is_file() {
+                return Err(CliError::Simulation(format!(
+                    "there is no {}: it says what the vendor is like, and `weir new NAME` makes one to begin with; or name \
+                     one with --vendor",
+                    file.display()
+                )));
+            }
+            self.vendor.push(file);
+        }
+        Ok(common)
+    }
+
     fn setup(&self, common: &Common) -> Result<Setup, CliError> {
-        let mut config = setting::load(common)?;
+        let mut config = setting::load_simulated(common)?;
         let mut vendors = Vec::new();
         for file in &self.vendor {
             let wrong = |what: &dyn std::fmt::Display| {
@@ -242,7 +281,15 @@ impl Simulate {
     /// The connectors that are asked for. Connections of other ones are left out.
     fn machine(&self, common: &Common, config: &mut Config) -> Result<Machine, CliError> {
         let dir = config.host.connectors.clone();
-        let Some(asked) = &self.connector else {
+        let built = match (&self.connector, &self.dir) {
+            (None, Some(dir)) => Some(
+                build::build(&Project::open(dir)?)
+                    .map_err(MakeError::from)?
+                    .path,
+            ),
+            _ => None,
+        };
+        let Some(asked) = self.connector.as_ref().or(built.as_ref()) else {
             return Ok(Machine::open(&dir, None, 1)?);
         };
         let is_file = asked
@@ -292,6 +339,9 @@ impl Simulate {
     /// The command that runs a seed again.
     fn again(&self, config: &Path, seed: u64) -> String {
         let mut words = vec!["weir simulate".to_owned()];
+        if let Some(dir) = &self.dir {
+            words.push(dir.display().to_string());
+        }
         if let Some(connector) = &self.connector {
             words.push(format!("--connector {}", connector.display()));
         }

@@ -86,7 +86,15 @@ pub fn load(path: &Path) -> Result<Config, ConfigErrors> {
 /// # Errors
 /// As [`load`], secrets aside.
 pub fn load_host(path: &Path) -> Result<Host, ConfigErrors> {
-    Ok(read(path, &|_| None, false)?.host)
+    Ok(read(path, &|_| None, Some(""))?.host)
+}
+
+/// As [`load`], for a simulation: every secret that is referred to is the text `simulated`, and none is looked up.
+///
+/// # Errors
+/// As [`load`], secrets aside.
+pub fn load_simulated(path: &Path) -> Result<Config, ConfigErrors> {
+    read(path, &|_| None, Some("simulated"))
 }
 
 /// As [`load`], with the environment given.
@@ -94,10 +102,10 @@ pub fn load_with(
     path: &Path,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Config, ConfigErrors> {
-    read(path, env, true)
+    read(path, env, None)
 }
 
-fn read(path: &Path, env: Env<'_>, resolve: bool) -> Result<Config, ConfigErrors> {
+fn read(path: &Path, env: Env<'_>, stand_in: Option<&'static str>) -> Result<Config, ConfigErrors> {
     let whole_file = |problem: String, help: &str| {
         ConfigErrors(vec![ConfigError {
             file: path.to_owned(),
@@ -121,7 +129,7 @@ fn read(path: &Path, env: Env<'_>, resolve: bool) -> Result<Config, ConfigErrors
             "save it as UTF-8",
         )
     })?;
-    parse(path, &text, env, resolve)
+    parse(path, &text, env, stand_in)
 }
 
 /// More mistakes than these are not listed: one at the top of a long file may make one of every line.
@@ -133,12 +141,17 @@ pub fn from_text(
     text: &str,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Config, ConfigErrors> {
-    parse(path, text, env, true)
+    parse(path, text, env, None)
 }
 
-fn parse(path: &Path, text: &str, env: Env<'_>, resolve: bool) -> Result<Config, ConfigErrors> {
+fn parse(
+    path: &Path,
+    text: &str,
+    env: Env<'_>,
+    stand_in: Option<&'static str>,
+) -> Result<Config, ConfigErrors> {
     let mut report = Report::new(path, text, env);
-    report.resolve = resolve;
+    report.stand_in = stand_in;
     let (document, syntax) = DeTable::parse_recoverable(text);
     if !syntax.is_empty() {
         return Err(ConfigErrors(

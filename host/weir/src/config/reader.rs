@@ -19,8 +19,8 @@ pub(super) struct Report<'a> {
     pub(super) errors: Vec<ConfigError>,
     pub(super) warnings: Vec<ConfigError>,
     pub(super) env: Env<'a>,
-    /// Secrets are looked up; without, what refers to them is only read.
-    pub(super) resolve: bool,
+    /// What stands in for secrets that are referred to; none: they are looked up.
+    pub(super) stand_in: Option<&'static str>,
     text: &'a str,
     line_starts: Vec<usize>,
     folder: PathBuf,
@@ -39,7 +39,7 @@ impl<'a> Report<'a> {
             errors: Vec::new(),
             warnings: Vec::new(),
             env,
-            resolve: true,
+            stand_in: None,
             text,
             line_starts,
             folder: file.parent().unwrap_or(Path::new("")).to_owned(),

@@ -69,8 +69,8 @@ pub(super) fn secret(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Secret> 
 fn from_env(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Secret> {
     let name = at.filled(report, HELP)?;
     let source = SecretSource::Env(name.into());
-    if !report.resolve {
-        return Some(Secret::from_source("", source));
+    if let Some(stand_in) = report.stand_in {
+        return Some(Secret::from_source(stand_in, source));
     }
     match (report.env)(name) {
         Some(value) => clean(at, &value, source, report),
@@ -90,8 +90,8 @@ fn from_file(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Secret> {
     let path = report.path(written);
     let shown: Arc<str> = path.display().to_string().into();
     let source = SecretSource::File(Arc::clone(&shown));
-    if !report.resolve {
-        return Some(Secret::from_source("", source));
+    if let Some(stand_in) = report.stand_in {
+        return Some(Secret::from_source(stand_in, source));
     }
     match file_secret(&path) {
         Ok(secret) => Some(secret),
@@ -166,8 +166,8 @@ fn from_systemd(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Secret> {
         return None;
     }
     let source = SecretSource::Systemd(name.into());
-    if !report.resolve {
-        return Some(Secret::from_source("", source));
+    if let Some(stand_in) = report.stand_in {
+        return Some(Secret::from_source(stand_in, source));
     }
     let Some(directory) = (report.env)("CREDENTIALS_DIRECTORY") else {
         report.complain(
@@ -191,8 +191,8 @@ fn from_command(at: &Entry<'_>, report: &mut Report<'_>) -> Option<Secret> {
         return None;
     };
     let source = SecretSource::Command((*program).into());
-    if !report.resolve {
-        return Some(Secret::from_source("", source));
+    if let Some(stand_in) = report.stand_in {
+        return Some(Secret::from_source(stand_in, source));
     }
     // A path is read from the configuration's folder, like every other; a bare name is looked up.
     let mut command = if program.contains('/') {

@@ -384,6 +384,14 @@ fn who_only_asks_a_running_host_needs_no_secret_and_runs_no_command() {
     std::fs::write(&path, text).unwrap();
     assert_eq!(load_host(&path).unwrap().data, folder.path().join("store"));
     assert!(!mark.exists());
+    let simulated = load_simulated(&path).unwrap();
+    for connection in simulated.connections.values() {
+        let Auth::Bearer(secret) = &connection.auth else {
+            panic!("{:?}", connection.auth);
+        };
+        assert_eq!(secret.reveal(), "simulated");
+    }
+    assert!(!mark.exists());
     let told = load_with(&path, &|_| None).unwrap_err();
     assert_eq!(told.0.len(), 4, "{told}");
     assert!(mark.exists());

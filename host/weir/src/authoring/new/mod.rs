@@ -18,6 +18,11 @@ pub(in crate::authoring) fn contract() -> &'static [(&'static str, &'static str)
     sdk::WIT
 }
 
+/// How the connector is polled, and what its vendor is like: the same in every language.
+const CONFIG: &str = include_str!("weir.toml.txt");
+const VENDOR: &str = include_str!("vendor.toml.txt");
+const SIMULATED: &str = "what the vendor is like, for `weir simulate`";
+
 /// Names that a package cannot have.
 const TAKEN: [&str; 9] = [
     "alloc",

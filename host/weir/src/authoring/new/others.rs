@@ -6,7 +6,7 @@ const SCHEMA: (&str, &str) = (
     "src/config.schema.json",
     include_str!("rust/config.schema.json"),
 );
-const IGNORED: &str = "/dist\n/node_modules\n/.venv\n__pycache__\n";
+const IGNORED: &str = "/data\n/dist\n/node_modules\n/.venv\n__pycache__\n";
 
 pub(super) fn javascript(names: &Names<'_>) -> Files {
     files(
@@ -56,6 +56,8 @@ fn files(names: &Names<'_>, own: &[(&str, &str)], code: &str) -> Files {
             "walks/limited.json",
             include_str!("others/limited.json.txt"),
         ),
+        ("weir.toml", super::CONFIG),
+        ("vendor.toml", super::VENDOR),
     ];
     let mut files: Vec<_> = own
         .iter()
@@ -71,6 +73,7 @@ fn files(names: &Names<'_>, own: &[(&str, &str)], code: &str) -> Files {
             "walks/".to_owned(),
             "recorded answers, and what the connector makes of them",
         ),
+        ("vendor.toml".to_owned(), super::SIMULATED),
         ("README.md".to_owned(), "how to go on"),
         (
             ".weir/".to_owned(),

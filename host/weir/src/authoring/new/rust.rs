@@ -3,7 +3,7 @@
 use super::{Files, Names, sdk};
 
 /// What a connector is made of: where, and the text with its names to be filled in.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 10] = [
     ("Cargo.toml", include_str!("rust/Cargo.toml.txt")),
     (
         ".cargo/config.toml",
@@ -21,6 +21,8 @@ const FILES: [(&str, &str); 8] = [
         include_str!("rust/two_pages.json.txt"),
     ),
     ("walks/limited.json", include_str!("rust/limited.json.txt")),
+    ("weir.toml", super::CONFIG),
+    ("vendor.toml", super::VENDOR),
 ];
 
 /// All files, and those that its author reads first.
@@ -49,6 +51,7 @@ pub(super) fn files(names: &Names<'_>) -> Files {
             "walks/".to_owned(),
             "recorded answers, and what the connector makes of them",
         ),
+        ("vendor.toml".to_owned(), super::SIMULATED),
         ("README.md".to_owned(), "how to go on"),
         (
             ".weir/".to_owned(),

@@ -162,6 +162,10 @@ fn paging(spec: &CollectionSpec) -> String {
             keys.push(format!("after_id = \"{after_id}\""));
             keys.push(format!("after_time = \"{after_time}\""));
         }
+        Paging::AfterId { param } => {
+            keys.push("style = \"keyset\"".to_owned());
+            keys.push(format!("after_id = \"{param}\""));
+        }
         Paging::Token {
             param, field, end, ..
         } => {

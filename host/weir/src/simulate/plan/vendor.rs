@@ -288,6 +288,7 @@ fn list(dice: &mut Dice, kind: Kind, spec: &mut CollectionSpec) {
         }
         .into(),
         total: Total::default(),
+        ..Envelope::default()
     };
     if !bare && !matches!(kind, Kind::Feed | Kind::TimeAlone | Kind::Keyset) && chance(dice, 0.15) {
         spec.envelope.total.field = "total".into();
