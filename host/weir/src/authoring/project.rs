@@ -11,11 +11,16 @@ use serde::Serialize;
 pub enum Language {
     /// With the SDK.
     Rust,
-    /// As an ES module; TypeScript too.
+    /// As an ES module.
     Js,
+    /// The same, with types.
+    Ts,
     /// As a module.
     Python,
 }
+
+/// Where a connector in TypeScript begins.
+pub(in crate::authoring) const TYPESCRIPT: &str = "src/main.ts";
 
 /// A connector's directory.
 #[derive(Clone, Debug)]
@@ -70,12 +75,13 @@ impl Project {
         })?;
         let name = match language {
             Language::Rust => toml_name(&text, "package"),
-            Language::Js => json_name(&text),
+            Language::Js | Language::Ts => json_name(&text),
             Language::Python => toml_name(&text, "project"),
         };
+        let typed = *language == Language::Js && dir.join(TYPESCRIPT).is_file();
         Ok(Project {
             dir: dir.to_owned(),
-            language: *language,
+            language: if typed { Language::Ts } else { *language },
             name: name.map_err(|why| ProjectError::Unreadable { path, why })?,
         })
     }
@@ -140,6 +146,10 @@ mod tests {
                 (language, "notes")
             );
             assert!(project.component().ends_with("dist/notes.wasm"));
+            fs::create_dir(dir.path().join("src")).unwrap();
+            fs::write(dir.path().join(TYPESCRIPT), "").unwrap();
+            let typed = Project::open(dir.path()).unwrap().language == Language::Ts;
+            assert_eq!(typed, language == Language::Js);
         }
     }
 

@@ -12,6 +12,7 @@ use weir_tests::spec::{FaultPlan, VendorSpec};
 use super::output::Progress;
 use super::{CliError, Common, setting};
 use crate::authoring::build::{self, MakeError};
+use crate::authoring::cache;
 use crate::authoring::project::Project;
 use crate::config::Config;
 use crate::control::Said;
@@ -290,7 +291,7 @@ impl Simulate {
             _ => None,
         };
         let Some(asked) = self.connector.as_ref().or(built.as_ref()) else {
-            return Ok(Machine::open(&dir, None, 1)?);
+            return Ok(Machine::open(&dir, cache::dir(), 1)?);
         };
         let is_file = asked
             .extension()
@@ -300,7 +301,7 @@ impl Simulate {
         } else {
             dir.join(asked).with_extension("wasm")
         };
-        let machine = Machine::of(&file, 1)?;
+        let machine = Machine::of(&file, cache::dir(), 1)?;
         let names = machine.catalogue().names();
         config
             .connections

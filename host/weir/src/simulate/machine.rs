@@ -49,12 +49,16 @@ impl Machine {
         Ok(Machine { runtime, catalogue })
     }
 
-    /// Loads one connector.
+    /// Loads one connector. `cache`: where compiled ones are kept, if they are.
     ///
     /// # Errors
     /// [`MachineError`].
-    pub fn of(file: &Path, threads: usize) -> Result<Machine, MachineError> {
-        let runtime = runtime(None, threads)?;
+    pub fn of(
+        file: &Path,
+        cache: Option<PathBuf>,
+        threads: usize,
+    ) -> Result<Machine, MachineError> {
+        let runtime = runtime(cache, threads)?;
         let catalogue = Catalogue::of(file, runtime.clone());
         let failed = catalogue.files().into_iter().find_map(|file| file.error);
         if let Some(why) = failed {

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use weir::authoring::build::{load, runtime};
+use weir::authoring::build::{load, runtime_in};
 use weir::authoring::test::run;
 
 /// Where the built connectors are.
-fn built() -> PathBuf {
+pub(crate) fn built() -> PathBuf {
     let dist = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist/connectors");
     std::env::var_os("WEIR_CONNECTORS").map_or_else(|| PathBuf::from(dist), PathBuf::from)
 }
@@ -14,7 +14,8 @@ fn built() -> PathBuf {
 #[test]
 fn every_connector_keeps_to_its_recorded_walks() {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../connectors");
-    let runtime = runtime().unwrap();
+    let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("weir/compiled");
+    let runtime = runtime_in(Some(cache)).unwrap();
     let mut tested = 0;
     let mut wrong = String::new();
     for entry in std::fs::read_dir(sources).unwrap() {

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use weir::authoring::build::runtime;
+use weir::authoring::build::runtime_in;
 use weir::authoring::test::{Report, Verdict, run};
 
 use crate::guest::{self, Guest};
@@ -14,7 +14,7 @@ const NOW: &str = "2031-03-04T10:00:00Z";
 /// Tests a guest with walks of these answers, after what it gives was accepted.
 fn tested(guest: &Guest, walks: &[Value]) -> Report {
     let dir = walks_in(walks);
-    let connector = runtime()
+    let connector = runtime_in(None)
         .unwrap()
         .load("guest.wasm".as_ref(), &guest.build())
         .unwrap();
@@ -138,7 +138,7 @@ fn a_wrong_walk_says_what_is_wrong_with_it() {
 
 #[test]
 fn what_is_not_accepted_yet_or_differs_is_shown_as_a_difference() {
-    let connector = runtime()
+    let connector = runtime_in(None)
         .unwrap()
         .load("guest.wasm".as_ref(), &Guest::good().build())
         .unwrap();

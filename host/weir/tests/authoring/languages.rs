@@ -95,6 +95,30 @@ fn javascript_from_new_and_the_example_pass_their_tests() {
 }
 
 #[test]
+fn typescript_from_new_passes_its_test_and_its_mistakes_are_found() {
+    let programs = ["esbuild", "componentize-qjs", "tsc", "node"];
+    let Some(path) = tools("hackernews-js", NODE, &programs) else {
+        return;
+    };
+    let place = Place::new();
+    let with = [("PATH", path.as_str())];
+    assert_eq!(place.weir(&["new", "acme-orders", "--lang", "ts"]).exit, 0);
+    good(&place.weir_with(&["test", "acme-orders"], &with));
+    // What is made of the same sources is not made again: it would be another file, and be compiled anew.
+    let again = place.weir_with(&["build", "acme-orders", "--json"], &with);
+    assert_eq!(again.json()["changed"], false, "{again:?}");
+
+    let file = "acme-orders/src/main.ts";
+    place.write(file, &place.read(file).replace("step?.token", "step?.tokn"));
+    let wrong = place.weir_with(&["build", "acme-orders"], &with);
+    assert_eq!(wrong.exit, 1, "{wrong:?}");
+    assert!(
+        wrong.err.contains("main.ts") && wrong.err.contains("tokn"),
+        "{wrong:?}"
+    );
+}
+
+#[test]
 fn python_from_new_and_the_example_pass_their_tests() {
     let Some(path) = tools("mediawiki-python", VENV, &["componentize-py"]) else {
         return;

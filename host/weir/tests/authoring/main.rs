@@ -21,3 +21,4 @@ mod languages;
 mod record;
 mod reference;
 mod rust;
+mod simulate;

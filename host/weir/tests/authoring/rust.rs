@@ -50,6 +50,41 @@ fn a_new_connector_builds_passes_its_test_and_loads() {
     ]);
     assert_eq!(listed.exit, 0, "{listed:?}");
 
+    // It keeps every promise against the vendor that is described beside it, and one that forgets its pages does not.
+    let simulate = [
+        "simulate",
+        "acme-orders",
+        "--days",
+        "0.05",
+        "--seeds",
+        "1..3",
+    ];
+    let kept = place.weir_with(&simulate, &with);
+    assert_eq!(kept.exit, 0, "{}\n{}", kept.out, kept.err);
+    assert!(
+        kept.out.contains("every promise was kept: 3 seeds"),
+        "{kept:?}"
+    );
+    let source = "acme-orders/src/lib.rs";
+    let right = place.read(source);
+    let forgetful = right.replace(
+        "page.next_if(paging::Token::next(listing.outside(0)))",
+        "page",
+    );
+    assert_ne!(forgetful, right);
+    place.write(source, &forgetful);
+    let broken = place.weir_with(&simulate, &with);
+    assert_eq!(broken.exit, 1, "{}\n{}", broken.out, broken.err);
+    assert!(
+        broken
+            .out
+            .contains("not kept: what the vendor shows is delivered"),
+        "{}",
+        broken.out
+    );
+    place.write(source, &right);
+    assert_eq!(place.weir_with(&["build", "acme-orders"], &with).exit, 0);
+
     // What has changed is shown, and accepted.
     let file = "acme-orders/walks/limited.json";
     let right = place.read(file);

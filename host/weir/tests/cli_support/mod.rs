@@ -60,6 +60,8 @@ impl Place {
         command
             .current_dir(self.dir())
             .args(arguments)
+            // Not the user's own; kept from run to run, since compiling is what takes long.
+            .env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .stdin(Stdio::null());
         command
     }

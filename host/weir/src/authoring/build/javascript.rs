@@ -7,7 +7,8 @@ use weir_build::place::Placed;
 use weir_build::tool::{NODE, find};
 
 use super::tool;
-use crate::authoring::project::Project;
+use super::unchanged::Inputs;
+use crate::authoring::project::{Language, Project, TYPESCRIPT};
 
 const INSTALL: &str = "connectors in JavaScript are built with esbuild and componentize-qjs, which run on Node.js 20 or newer.\n\
     Install them once, then run this command again:\n\
@@ -21,7 +22,10 @@ pub(super) fn build(project: &Project) -> Result<Placed, BuildError> {
             .ok_or_else(|| BuildError::Missing(format!("there is no {name} here: {INSTALL}")))
     };
     let (esbuild, componentize) = (program("esbuild")?, program("componentize-qjs")?);
-    let entry = tool::entry(project, &["src/main.ts", "src/main.js"])?;
+    let entry = tool::entry(project, &[TYPESCRIPT, "src/main.js"])?;
+    if project.language == Language::Ts {
+        check_types(project)?;
+    }
     let work = tool::work(project)?;
     let (bundle, made) = (work.join("bundle.js"), work.join("made.wasm"));
 
@@ -38,10 +42,16 @@ pub(super) fn build(project: &Project) -> Result<Placed, BuildError> {
         .arg(format!("--outfile={}", bundle.display()));
     tool::run(project, command)?;
 
+    // Types, comments and files that are not used are gone from it.
+    let wit = tool::wit(project, &work)?;
+    let inputs = Inputs::of(&[bundle.clone(), wit.clone()], &[&componentize]);
+    if let Some(placed) = inputs.standing(project, &work) {
+        return Ok(placed);
+    }
     let mut command = Command::new(componentize);
     command
         .arg("--wit")
-        .arg(tool::wit(project, &work)?)
+        .arg(wit)
         .args(["--world", "plugin"])
         .arg("--js")
         .arg(&bundle)
@@ -50,5 +60,29 @@ pub(super) fn build(project: &Project) -> Result<Placed, BuildError> {
         .arg("--output")
         .arg(&made);
     tool::run(project, command)?;
-    tool::place(project, &made)
+    let placed = tool::place(project, &made)?;
+    inputs.note(&placed, &work);
+    Ok(placed)
+}
+
+/// esbuild leaves types out without looking at them; where the compiler is, it looks.
+fn check_types(project: &Project) -> Result<(), BuildError> {
+    let Some(tsc) = find(&project.dir, NODE, "tsc") else {
+        tracing::warn!("types were not checked: there is no tsc here; npm install typescript");
+        return Ok(());
+    };
+    let mut command = Command::new(tsc);
+    command.arg("--noEmit");
+    if project.dir.join("tsconfig.json").is_file() {
+        command.args(["--project", "."]);
+    } else {
+        command.args(["--strict", "--target", "es2022", "--module", "esnext"]);
+        command.args([
+            "--moduleResolution",
+            "bundler",
+            "--resolveJsonModule",
+            TYPESCRIPT,
+        ]);
+    }
+    tool::run_aloud(project, command)
 }

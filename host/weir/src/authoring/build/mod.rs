@@ -6,11 +6,13 @@
 //! | `javascript` | esbuild, then componentize-qjs |
 //! | `python` | componentize-py |
 //! | `tool` | runs what is not ours |
+//! | `unchanged` | whether a component would be made of the very same things again |
 
 mod javascript;
 mod python;
 mod rust;
 mod tool;
+mod unchanged;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,18 +53,26 @@ pub enum MakeError {
 pub fn build(project: &Project) -> Result<Placed, BuildError> {
     match project.language {
         Language::Rust => rust::build(project),
-        Language::Js => javascript::build(project),
+        Language::Js | Language::Ts => javascript::build(project),
         Language::Python => python::build(project),
     }
 }
 
-/// A runtime for one connector: calls run on the thread that makes them.
+/// A runtime for one connector: calls run on the thread that makes them, and what it compiles is kept.
 ///
 /// # Errors
 /// [`RuntimeError`].
 pub fn runtime() -> Result<Arc<Runtime>, RuntimeError> {
+    runtime_in(super::cache::dir())
+}
+
+/// The same with another place for what it compiles, or none.
+///
+/// # Errors
+/// [`RuntimeError`].
+pub fn runtime_in(cache: Option<PathBuf>) -> Result<Arc<Runtime>, RuntimeError> {
     Runtime::new(RuntimeConfig {
-        cache_dir: None,
+        cache_dir: cache,
         workers: 1,
         inline: true,
         kept: false,

@@ -7,6 +7,7 @@ use weir_build::place::Placed;
 use weir_build::tool::{VENV, find};
 
 use super::tool;
+use super::unchanged::Inputs;
 use crate::authoring::project::Project;
 
 const INSTALL: &str = "connectors in Python are built with componentize-py, which runs on Python 3.10 or newer.\n\
@@ -23,16 +24,24 @@ pub(super) fn build(project: &Project) -> Result<Placed, BuildError> {
     tool::entry(project, &["src/app.py"])?;
     let work = tool::work(project)?;
     let made = work.join("made.wasm");
+    let wit = tool::wit(project, &work)?;
+    let sources = ["src", ".weir/python"].map(|dir| project.dir.join(dir));
+    let inputs = Inputs::of(&[&sources[..], &[wit.clone()]].concat(), &[&componentize]);
+    if let Some(placed) = inputs.standing(project, &work) {
+        return Ok(placed);
+    }
     let mut command = Command::new(componentize);
     command
         .arg("--quiet")
         .arg("--wit-path")
-        .arg(tool::wit(project, &work)?)
+        .arg(wit)
         .args(["--world", "plugin", "componentize"])
         // Nothing from outside: a connector is a pure function.
         .args(["--stub-wasi", "--python-path", "src"])
         .args(["--python-path", ".weir/python", "app", "--output"])
         .arg(&made);
     tool::run(project, command)?;
-    tool::place(project, &made)
+    let placed = tool::place(project, &made)?;
+    inputs.note(&placed, &work);
+    Ok(placed)
 }

@@ -12,11 +12,19 @@ use crate::authoring::project::Project;
 
 /// Runs it in the project's directory; what it has to say goes to stderr.
 pub(super) fn run(project: &Project, mut command: Command) -> Result<(), BuildError> {
-    command
-        .current_dir(&project.dir)
-        .stdin(Stdio::null())
-        // stdout is for the answer of the verb.
-        .stdout(Stdio::null());
+    // stdout is for the answer of the verb.
+    command.stdout(Stdio::null());
+    finish(project, command)
+}
+
+/// The same for one that has what matters to say on its stdout.
+pub(super) fn run_aloud(project: &Project, mut command: Command) -> Result<(), BuildError> {
+    command.stdout(std::io::stderr());
+    finish(project, command)
+}
+
+fn finish(project: &Project, mut command: Command) -> Result<(), BuildError> {
+    command.current_dir(&project.dir).stdin(Stdio::null());
     let program = format!("{command:?}");
     match command.status() {
         Ok(status) if status.success() => Ok(()),

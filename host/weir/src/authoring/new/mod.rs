@@ -109,6 +109,7 @@ pub fn make(dir: &Path, name: &str, language: Language) -> Result<Made, NewError
     let (files, shown) = match language {
         Language::Rust => rust::files(&names),
         Language::Js => others::javascript(&names),
+        Language::Ts => others::typescript(&names),
         Language::Python => others::python(&names),
     };
     for (inside, text) in files {
@@ -226,6 +227,7 @@ mod tests {
         for (language, code, class) in [
             (Language::Rust, "src/lib.rs", "pub struct AcmeOrders"),
             (Language::Js, "src/main.js", "\"acme-orders\""),
+            (Language::Ts, "src/main.ts", "\"acme-orders\""),
             (Language::Python, "src/app.py", "\"acme-orders\""),
         ] {
             let place = dir.path().join(code.replace('/', "_"));

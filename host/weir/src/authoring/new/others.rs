@@ -1,4 +1,4 @@
-//! Connectors in JavaScript and in Python.
+//! Connectors in JavaScript, TypeScript and Python.
 
 use super::{Files, Names, sdk};
 
@@ -25,6 +25,27 @@ pub(super) fn javascript(names: &Names<'_>) -> Files {
             ),
         ],
         "src/main.js",
+    )
+}
+
+pub(super) fn typescript(names: &Names<'_>) -> Files {
+    files(
+        names,
+        &[
+            ("package.json", include_str!("ts/package.json.txt")),
+            ("tsconfig.json", include_str!("ts/tsconfig.json.txt")),
+            ("README.md", include_str!("ts/README.md.txt")),
+            ("src/main.ts", include_str!("ts/main.ts.txt")),
+            (
+                ".weir/js/weir.js",
+                include_str!("../../../../../sdk/js/weir.js"),
+            ),
+            (
+                ".weir/js/weir.d.ts",
+                include_str!("../../../../../sdk/js/weir.d.ts"),
+            ),
+        ],
+        "src/main.ts",
     )
 }
 
