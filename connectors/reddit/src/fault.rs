@@ -13,6 +13,12 @@ pub(crate) fn read(response: &Response) -> Fault {
                 .code("403/scope")
                 .scope(Scope::Connection)
         }
+        // A page for people, from in front of the API: no word on any subreddit, and the next one meets it too.
+        403 if json::at(&response.lossy_text(), "/error").is_err() => Fault::unknown(
+            "the vendor blocks this client: does `host.user_agent` say who calls, and is the token good?",
+        )
+        .scope(Scope::Connection)
+        .code("403/blocked"),
         403 => {
             let reason = json::text_at(&response.lossy_text(), "/reason");
             let reason = reason

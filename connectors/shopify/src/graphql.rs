@@ -1,4 +1,4 @@
-//! Queries: by the moment of change, oldest first, paid in points.
+//! Queries: by the moment of change, products oldest first, paid in points.
 
 use serde_json::json;
 use weir_sdk::prelude::*;
@@ -28,7 +28,7 @@ pub(crate) fn streams() -> Vec<Stream> {
             .title(title)
             .key("/id")
             .required(&["id", "updatedAt"])
-            .order(Order::Ascending)
+            .order(query.order())
             .page_size(100)
             .granularity(1000)
             .settle(5 * 60_000)
@@ -47,6 +47,14 @@ impl Query {
         match self {
             Query::Products => "products",
             Query::InventoryItems => "inventory_items",
+        }
+    }
+
+    /// Inventory items come by id, whatever the filter: the last one's stamp says nothing about the others.
+    fn order(self) -> Order {
+        match self {
+            Query::Products => Order::Ascending,
+            Query::InventoryItems => Order::Unordered,
         }
     }
 

@@ -3,7 +3,7 @@
 
 use shopify::Shopify;
 use weir_sdk::testing::Poll;
-use weir_sdk::{Body, Class, Connector, Fault, Request, Response, Scope, Target};
+use weir_sdk::{Body, Class, Connector, Fault, Order, Request, Response, Scope, Target};
 
 const NOW: i64 = 1_930_384_800_000; // 2031-03-04T10:00:00Z
 const HOUR: i64 = 3_600_000;
@@ -222,4 +222,18 @@ fn shop_and_version_name_the_origin() {
         "https://acme.myshopify.com/admin/api/2026-07"
     );
     assert_eq!(descriptor.streams.len(), 4);
+}
+
+#[test]
+fn an_order_is_promised_only_where_the_query_asks_for_one() {
+    let streams = Shopify::describe(None).unwrap().streams;
+    let order = |name: &str| {
+        streams
+            .iter()
+            .find(|stream| stream.name == name)
+            .unwrap()
+            .order
+    };
+    assert_eq!(order("products"), Order::Ascending);
+    assert_eq!(order("inventory_items"), Order::Unordered);
 }

@@ -159,6 +159,7 @@ impl Connector for Zendesk {
             .field("/id")
             .field("/updated_at")
             .field("/status")
+            .field("/active")
             .outside("/after_cursor")
             .outside("/end_of_stream")
             .outside("/meta/after_cursor")
@@ -166,8 +167,12 @@ impl Connector for Zendesk {
         let listing = plan.read(text)?;
         let mut page = Page::with_capacity(listing.len());
         for row in listing.rows() {
-            let deleted = kind == Kind::Tickets
-                && row.get(2).and_then(Raw::string).as_deref() == Some("deleted");
+            let deleted = match kind {
+                Kind::Tickets => row.get(2).and_then(Raw::string).as_deref() == Some("deleted"),
+                // "false if the user has been deleted"; who is suspended stays active.
+                Kind::Users => row.get(3).and_then(Raw::bool) == Some(false),
+                Kind::Organizations => false,
+            };
             page.push(
                 row.identified(text, 0)
                     .updated_at(row.time(1, time::Format::Rfc3339))
