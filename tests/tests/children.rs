@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use support::script::{Reply, Script};
 use support::{NOW, Rig};
 use weir::poll::Outcome;
-use weir::store::{Commit, Conclusion, Dedup, PreparedRecord, RecordData, Ticket, UnitKey};
+use weir::store::{Commit, Conclusion, Dedup, PreparedRecord, RecordData, Ticket, UnitId, UnitKey};
 
 /// Rooms, their messages, and what was answered to each message.
 const CHAT: &str = r#"
@@ -54,11 +54,13 @@ interval = { min = "60s", max = "60s" }
 const SECOND: u64 = 1_000;
 
 /// What the vendor's rooms are, by the turn of the test.
-const ROOMS: [&str; 4] = [
+const ROOMS: [&str; 6] = [
     r#"[{"id":"a","topic":"wood"}]"#,
     r#"[{"id":"a","topic":"stone"},{"id":"b","topic":"iron"}]"#,
     r#"[{"id":"a","topic":"stone","gone":true},{"id":"b","topic":"iron"}]"#,
     r#"[{"id":"a","topic":"sand"},{"id":"b","topic":"iron"}]"#,
+    r#"[{"id":"b","topic":"iron"}]"#,
+    r#"[{"id":"b","topic":"iron"},{"id":"","topic":"none"}]"#,
 ];
 
 fn vendor(turn: &Arc<AtomicUsize>) -> Arc<Script> {
@@ -91,6 +93,19 @@ fn units(rig: &Rig) -> Vec<String> {
         .unwrap();
     names.sort();
     names
+}
+
+fn unit_of(rig: &Rig, name: &str) -> UnitId {
+    let mut found = None;
+    rig.host
+        .store
+        .for_each_unit(&mut |unit| {
+            if unit.key.to_string() == name {
+                found = Some(unit.id);
+            }
+        })
+        .unwrap();
+    found.expect("there is such a unit")
 }
 
 fn messages_asked(script: &Script, room: &str) -> Vec<String> {
@@ -155,6 +170,60 @@ async fn the_units_of_a_deleted_record_rest_and_come_back_with_it() {
     assert_eq!(messages_asked(&script, "a").last().unwrap(), "sand");
 }
 
+/// Many vendors drop from a list what is gone, and say nothing else.
+#[tokio::test]
+async fn the_units_of_a_record_that_is_no_longer_listed_rest_and_come_back_with_it() {
+    let turn = Arc::new(AtomicUsize::new(1));
+    let (rig, script) = chat(&turn).await;
+    rig.run_for(300 * SECOND).await;
+    let delivered = rig.delivered().len();
+    turn.store(4, Ordering::Relaxed);
+    rig.run_for(120 * SECOND).await;
+    let (before, others) = (
+        messages_asked(&script, "a").len(),
+        messages_asked(&script, "b").len(),
+    );
+    rig.run_for(600 * SECOND).await;
+    assert_eq!(messages_asked(&script, "a").len(), before);
+    assert!(messages_asked(&script, "b").len() > others);
+    assert_eq!(
+        rig.delivered().len(),
+        delivered,
+        "nobody said that anything was deleted"
+    );
+
+    // A host that starts again leaves them alone, too.
+    let rig = rig.crash().await;
+    rig.run_for(300 * SECOND).await;
+    assert_eq!(messages_asked(&script, "a").len(), before);
+
+    turn.store(3, Ordering::Relaxed);
+    rig.run_for(300 * SECOND).await;
+    assert_eq!(messages_asked(&script, "a").last().unwrap(), "sand");
+    assert!(
+        rig.host
+            .store
+            .unit(unit_of(&rig, "chat/answers/a/m1"))
+            .unwrap()
+            .unwrap()
+            .due
+            .is_some()
+    );
+}
+
+/// A listing with a record that cannot be read does not say what is missing.
+#[tokio::test]
+async fn a_listing_that_was_not_read_whole_lets_nothing_rest() {
+    let turn = Arc::new(AtomicUsize::new(1));
+    let (rig, script) = chat(&turn).await;
+    rig.run_for(300 * SECOND).await;
+    turn.store(5, Ordering::Relaxed);
+    rig.run_for(120 * SECOND).await;
+    let before = messages_asked(&script, "a").len();
+    rig.run_for(300 * SECOND).await;
+    assert!(messages_asked(&script, "a").len() > before);
+}
+
 #[tokio::test]
 async fn a_host_that_starts_again_goes_on_with_the_units_below() {
     let turn = Arc::new(AtomicUsize::new(1));
@@ -204,6 +273,7 @@ async fn children_whose_making_was_cut_off_are_made_at_the_next_start() {
         ticket: Ticket(u64::MAX),
         seen_at: NOW,
         records: vec![record],
+        unlisted: Vec::new(),
         validators: Vec::new(),
         budgets: Vec::new(),
         dedup: Dedup {

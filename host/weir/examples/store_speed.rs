@@ -202,6 +202,7 @@ fn commit(unit: UnitId, key: &UnitKey, records: Vec<PreparedRecord>) -> Commit {
         ticket: Ticket(1),
         seen_at: 1_700_000_001_000,
         records,
+        unlisted: Vec::new(),
         validators: Vec::new(),
         budgets: Vec::new(),
         dedup: Dedup::default(),

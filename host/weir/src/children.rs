@@ -6,8 +6,8 @@
 //!   between loses none: they are made at the next start.
 //! - A child unit is a unit like any other: it has a cursor, a schedule, a lease, gaps and a log of its own. Its connector is
 //!   given the record above as it was last delivered.
-//! - When the record above is deleted at the vendor, its units rest, and what is stored of them stays. They are polled
-//!   again when it comes back.
+//! - When the record above is deleted at the vendor, or a listing of everything no longer shows it, its units rest, and
+//!   what is stored of them stays. They are polled again when it comes back.
 //!
 //! A child's name is the id of the record above; where that one's unit has a partition itself, that stands before it.
 
@@ -21,7 +21,7 @@ use crate::store::{Seen, StoreError, UnitId, UnitKey, UnitRow};
 /// Which record each child unit is polled for.
 #[derive(Default)]
 pub struct Children {
-    parents: Mutex<HashMap<UnitId, Parent>>,
+    tree: Mutex<Tree>,
     /// Units above whose children could not be made, as the store failed right then.
     owed: Mutex<BTreeSet<UnitId>>,
 }
@@ -33,10 +33,49 @@ struct Parent {
     id: Arc<str>,
 }
 
+/// Who hangs below whom, to be looked up from either end.
+#[derive(Default)]
+struct Tree {
+    parents: HashMap<UnitId, Parent>,
+    below: HashMap<UnitId, HashMap<Arc<str>, Vec<UnitId>>>,
+}
+
+impl Tree {
+    fn put(&mut self, child: UnitId, unit: UnitId, id: &str) {
+        let id: Arc<str> = id.into();
+        let parent = Parent {
+            unit,
+            id: id.clone(),
+        };
+        // The key of a unit names its parent: known once, it stays where it is.
+        if self.parents.insert(child, parent).is_none() {
+            let below = self.below.entry(unit).or_default();
+            below.entry(id).or_default().push(child);
+        }
+    }
+
+    /// The units below these records, and below theirs.
+    fn descendants(&self, above: UnitId, ids: &[String]) -> Vec<UnitId> {
+        let Some(below) = self.below.get(&above) else {
+            return Vec::new();
+        };
+        let children = ids.iter().filter_map(|id| below.get(id.as_str()));
+        let mut found: Vec<UnitId> = children.flatten().copied().collect();
+        let mut place = 0;
+        while let Some(unit) = found.get(place) {
+            if let Some(below) = self.below.get(unit) {
+                found.extend(below.values().flatten());
+            }
+            place += 1;
+        }
+        found
+    }
+}
+
 impl Host {
     /// The id and the text of the record that a unit is polled for; none when that is gone.
     pub(crate) fn parent_of(&self, unit: UnitId) -> Result<Option<(String, String)>, StoreError> {
-        let parent = lock(&self.children.parents).get(&unit).cloned();
+        let parent = lock(&self.children.tree).parents.get(&unit).cloned();
         let Some(Parent { unit, id }) = parent else {
             return Ok(None);
         };
@@ -80,7 +119,8 @@ impl Host {
         if !has_children(connection, above) {
             return Ok(());
         }
-        for child in self.children_of(above.id, &seen.gone) {
+        let resting = lock(&self.children.tree).descendants(above.id, &seen.gone);
+        for child in resting {
             self.scheduler.queue().remove(child);
         }
         let owes = lock(&self.children.owed).remove(&above.id);
@@ -127,38 +167,14 @@ impl Host {
             }
             let keys = ids.iter().map(|id| below(&above.key, stream, id)).collect();
             let units = self.ensure_units(keys).await?;
-            let mut parents = lock(&self.children.parents);
+            let mut tree = lock(&self.children.tree);
             for (unit, id) in units.iter().zip(ids) {
-                let parent = Parent {
-                    unit: above.id,
-                    id: id.as_str().into(),
-                };
-                parents.insert(unit.id, parent);
+                tree.put(unit.id, above.id, id);
             }
-            drop(parents);
+            drop(tree);
             made.extend(units);
         }
         Ok(made)
-    }
-
-    /// The units below these records, and below theirs.
-    fn children_of(&self, above: UnitId, ids: &[String]) -> Vec<UnitId> {
-        if ids.is_empty() {
-            return Vec::new();
-        }
-        let ids: BTreeSet<&str> = ids.iter().map(String::as_str).collect();
-        let parents = lock(&self.children.parents);
-        let children = parents
-            .iter()
-            .filter(|(_, parent)| parent.unit == above && ids.contains(&*parent.id));
-        let mut found: Vec<UnitId> = children.map(|(unit, _)| *unit).collect();
-        let mut place = 0;
-        while let Some(unit) = found.get(place).copied() {
-            let below = parents.iter().filter(|(_, parent)| parent.unit == unit);
-            found.extend(below.map(|(unit, _)| *unit));
-            place += 1;
-        }
-        found
     }
 }
 

@@ -7,7 +7,7 @@ fn read(text: &str) -> Result<Config, ConfigErrors> {
         "EMPTY" => Some(" ".to_owned()),
         _ => None,
     };
-    parse(Path::new("/etc/weir/weir.toml"), text, &env, true)
+    parse(Path::new("/etc/weir/weir.toml"), text, &env, None)
 }
 
 fn errors(text: &str) -> String {

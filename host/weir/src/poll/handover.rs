@@ -59,6 +59,8 @@ impl SoFar {
 #[derive(Default)]
 pub(super) struct Baggage {
     pub(super) records: Vec<PreparedRecord>,
+    /// Of a walk's last page: what the whole of it did not show.
+    pub(super) unlisted: Vec<String>,
     pub(super) validators: Vec<(ValidatorKey, Option<Validator>)>,
     pub(super) budgets: Vec<(BudgetKey, BudgetRow)>,
     pub(super) review: Vec<ReviewChange>,
@@ -133,6 +135,7 @@ impl Poll<'_> {
             ticket: self.job.ticket,
             seen_at: self.host.clock.wall(),
             records: baggage.records,
+            unlisted: baggage.unlisted,
             validators: baggage.validators,
             budgets: baggage.budgets,
             dedup: Dedup {
@@ -154,7 +157,7 @@ impl Poll<'_> {
         let cut = self.outcome(ended, now, &mut baggage);
         let ending = self.walk.ending(&self.guard);
         if cut.is_none() {
-            self.conclude_walk(ending, &mut baggage);
+            self.conclude_walk(ending, &mut baggage)?;
         }
         let review = std::mem::take(&mut baggage.review);
         let forget_notes = std::mem::take(&mut baggage.forget);
@@ -219,7 +222,7 @@ impl Poll<'_> {
     }
 
     /// The walk has ended: what waited for that goes with its last page.
-    fn conclude_walk(&mut self, ending: Ending, baggage: &mut Baggage) {
+    fn conclude_walk(&mut self, ending: Ending, baggage: &mut Baggage) -> Result<(), StoreError> {
         for held in self.walk.doubles.release() {
             if let Some(hash) = unhex(&held.hash) {
                 baggage.records.push(PreparedRecord {
@@ -235,6 +238,16 @@ impl Poll<'_> {
         let cursor = self.stream.settings.stream.cursor;
         let settled = self.reviews.walked(&self.walk, ending, cursor, unread);
         baggage.review.extend(settled);
+        let listed = std::mem::take(&mut self.listed);
+        let store = &*self.host.store;
+        baggage.unlisted = listed.missing(store, self.row.id, &self.stream, &self.walk, ending)?;
+        if !baggage.unlisted.is_empty() {
+            tracing::info!(
+                unit = %self.row.key, records = baggage.unlisted.len(),
+                "records are no longer listed: what is polled for them rests until they are"
+            );
+        }
+        Ok(())
     }
 
     pub(super) fn poll_row(&self, now: Timestamp) -> PollRow {

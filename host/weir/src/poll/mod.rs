@@ -28,6 +28,7 @@
 //! | `aside` | which records cannot be taken, and when their page is refused for them |
 //! | `reviews` | what waits for a person |
 //! | `shown` | what a person sees of an answer |
+//! | `listed` | what a whole listing no longer shows |
 //! | `write` | calls with an effect, and their keys |
 //! | `rehearsal` | a poll of which nothing is stored, for the next two |
 //! | `probe` | one harmless call, for `weir check` |
@@ -43,6 +44,7 @@ mod call;
 mod end;
 mod handover;
 mod ledger;
+mod listed;
 mod outcome;
 mod page;
 #[cfg(feature = "planted")]

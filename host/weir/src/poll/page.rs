@@ -56,6 +56,9 @@ impl Poll<'_> {
                 }
                 let feed = self.stream.settings.stream.cursor == CursorKind::Snapshot;
                 self.walk.page(prepared.facts(feed), &mut self.guard);
+                if set_aside > 0 {
+                    self.listed.missed();
+                }
                 let mut so_far = lock(&self.so_far);
                 so_far.tally.records += prepared.records.len() as u64;
                 so_far.tally.set_aside += set_aside;
@@ -84,6 +87,7 @@ impl Poll<'_> {
                     .retain(|class, _| *class == Class::PositionLost);
                 faults.refreshed = false;
                 let records = prepared.into_records();
+                self.listed.page(&records);
                 baggage.review.extend(self.reviews.taken(&records));
                 baggage.records = self.hold_early(records);
                 baggage.validators.extend(validator);
@@ -92,6 +96,7 @@ impl Poll<'_> {
             }
             Read::NotModified { key, mut validator } => {
                 lock(&self.so_far).tally.not_modified += 1;
+                self.listed.missed();
                 validator.walk = self.walk.number;
                 self.walk.poll_after = self.walk.poll_after.max(validator.poll_after);
                 self.walk.not_modified(
@@ -122,6 +127,7 @@ impl Poll<'_> {
                 let change = self.reviews.fault(ReviewKind::Skipped, &fault, answer, now);
                 baggage.review.push(change);
                 baggage.forget.extend(self.write.take());
+                self.listed.missed();
                 let at_cap = matches!(status, Some(400 | 416 | 422)) && self.walk.last_full;
                 self.walk.skip(at_cap, &mut self.guard);
                 Ok(None)

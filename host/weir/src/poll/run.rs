@@ -12,6 +12,7 @@ use weir_rules::walk::{Guard, Tally, Walk};
 use weir_runtime::contract::{Request, Task};
 
 use super::handover::{Baggage, SoFar, lock};
+use super::listed::Listed;
 use super::reviews::Reviews;
 use super::side::is_aside;
 use super::sweep::sweep;
@@ -93,6 +94,8 @@ pub(super) struct Poll<'a> {
     pub(super) in_flight: VecDeque<(usize, Durable<Seen>)>,
     /// What waits for a person.
     pub(super) reviews: Reviews,
+    /// What the walk has met, where other streams hang below this one.
+    pub(super) listed: Listed,
     /// Where the key of the current step's call is kept, when that call has an effect.
     pub(super) write: Option<String>,
 }
@@ -186,6 +189,7 @@ impl<'a> Poll<'a> {
             now: state.clock.now(walk.started),
             page_size: walk.page_size,
         };
+        let listed = Listed::of(&stream, &walk, side);
         Ok(Box::new(Poll {
             host,
             job,
@@ -204,6 +208,7 @@ impl<'a> Poll<'a> {
             matched: Tally::default(),
             in_flight: VecDeque::new(),
             reviews,
+            listed,
             write: None,
         }))
     }

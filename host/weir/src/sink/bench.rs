@@ -162,6 +162,7 @@ pub(super) fn commit(store: &RedbStore, unit: UnitId, records: &[(&str, u8)]) ->
                 data: RecordData::Text(format!("{{\"content\":{content}}}").into()),
             })
             .collect(),
+        unlisted: Vec::new(),
         validators: Vec::new(),
         budgets: Vec::new(),
         dedup: Dedup::default(),

@@ -62,6 +62,9 @@ pub struct Commit {
     pub seen_at: Timestamp,
     /// The page's records in the order of the answer.
     pub records: Vec<PreparedRecord>,
+    /// Records that a whole listing, of which this is the last page, no longer shows: their text is not kept any more
+    /// ([`Dedup::keep`]). What is remembered of them stays.
+    pub unlisted: Vec<String>,
     /// Validators to keep (`Some`) or forget (`None`).
     pub validators: Vec<(ValidatorKey, Option<Validator>)>,
     /// Budgets as the answer told of them.

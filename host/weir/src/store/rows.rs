@@ -113,7 +113,7 @@ pub struct Seen {
     pub doubles: Vec<(String, String)>,
     /// Records whose text is kept from now on, where it is kept at all ([`Dedup::keep`]).
     pub born: Vec<String>,
-    /// Records whose text was kept, and that are deleted at the vendor now.
+    /// Records whose text was kept, and that are deleted at the vendor now or no longer listed.
     pub gone: Vec<String>,
 }
 

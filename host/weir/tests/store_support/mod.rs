@@ -119,6 +119,7 @@ pub fn page(
         ticket: Ticket(ticket),
         seen_at: 1_700_000_000_000,
         records,
+        unlisted: Vec::new(),
         validators: Vec::new(),
         budgets: Vec::new(),
         dedup: Dedup::default(),

@@ -270,11 +270,17 @@ impl Tables {
                     _ => {}
                 }
             }
+            let unlisted = commit.unlisted.iter();
+            seen.gone
+                .extend(unlisted.filter(|id| unit.kept.contains_key(*id)).cloned());
         }
         let conclusion = caught(|| conclude(&seen))?;
         unit.remember(rows, known);
         if commit.dedup.keep {
             unit.keep(&commit.records);
+            for id in &commit.unlisted {
+                unit.kept.remove(id);
+            }
         }
         for (key, validator) in commit.validators.drain(..) {
             // A validator belongs to its own unit, which is nearly always this one.

@@ -31,6 +31,12 @@ impl Work<'_> {
                 kept.insert(key.as_slice(), text)?;
             }
         }
+        for id in &commit.unlisted {
+            record::key_into(&mut key, commit.unit.0, id);
+            if kept.remove(key.as_slice())?.is_some() {
+                seen.gone.push(id.clone());
+            }
+        }
         Ok(())
     }
 }
