@@ -25,8 +25,12 @@ pub(super) fn build(project: &Project) -> Result<Placed, BuildError> {
     let work = tool::work(project)?;
     let made = work.join("made.wasm");
     let wit = tool::wit(project, &work)?;
-    let sources = ["src", ".weir/python"].map(|dir| project.dir.join(dir));
-    let inputs = Inputs::of(&[&sources[..], &[wit.clone()]].concat(), &[&componentize]);
+    let inputs = [
+        project.dir.join("src"),
+        project.dir.join(".weir/python"),
+        wit.clone(),
+    ];
+    let inputs = Inputs::of(&inputs, &[&componentize]);
     if let Some(placed) = inputs.standing(project, &work) {
         return Ok(placed);
     }
