@@ -71,6 +71,9 @@ pub(crate) struct PlantedArgs {
     /// Only this fault; `none` for the whole product
     #[arg(long)]
     only: Option<String>,
+    /// Runs that may be made to shorten the history that shows a fault, about a second each; 0: none is told
+    #[arg(long, default_value_t = 40)]
+    tries: u32,
 }
 
 /// The faults: the word for each, and what is broken.
@@ -87,6 +90,9 @@ const FAULTS: [(&str, &str); 10] = [
     ("loose-settle", "a second look reads half of what is due"),
 ];
 
+/// The last events of a history that are printed.
+const EVENTS_TOLD: &str = "12";
+
 /// Breaks one rule after the other and looks whether the simulation finds it; the product as it is must break nothing.
 pub(crate) fn planted(args: &PlantedArgs) -> anyhow::Result<()> {
     build::connectors()?;
@@ -102,14 +108,17 @@ pub(crate) fn planted(args: &PlantedArgs) -> anyhow::Result<()> {
         } else {
             (build::directory(), Some(name))
         };
-        match hunt(&program, &connectors, plant, args.seeds)?
-            .found
-            .first()
-        {
-            Some(found) => println!(
-                "{name:<16} {what}: found at seed {} by \"{}\"",
-                found.seed, found.promise
-            ),
+        let told = hunt(&program, &connectors, plant, args)?;
+        match told.found.first() {
+            Some(found) => {
+                println!(
+                    "{name:<16} {what}: found at seed {} by \"{}\"",
+                    found.seed, found.promise
+                );
+                if args.tries > 0 {
+                    told.history.iter().for_each(|line| println!("    {line}"));
+                }
+            }
             None => {
                 wrong += 1;
                 println!("{name:<16} {what}: NOT FOUND in {} seeds", args.seeds);
@@ -117,7 +126,7 @@ pub(crate) fn planted(args: &PlantedArgs) -> anyhow::Result<()> {
         }
     }
     if args.only.as_deref().is_none_or(|only| only == "none") {
-        let whole = hunt(&program, &build::directory(), None, args.seeds)?;
+        let whole = hunt(&program, &build::directory(), None, args)?;
         match whole.found.first() {
             None => println!("{:<16} nothing found in {} seeds", "as it is", whole.seeds),
             Some(found) => {
@@ -145,6 +154,9 @@ pub(crate) fn planted(args: &PlantedArgs) -> anyhow::Result<()> {
 struct Told {
     seeds: u64,
     found: Vec<Broken>,
+    /// The shortest history that shows the first of them, line by line.
+    #[serde(skip)]
+    history: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -158,7 +170,7 @@ fn hunt(
     program: &Path,
     connectors: &Path,
     plant: Option<&str>,
-    seeds: u64,
+    args: &PlantedArgs,
 ) -> anyhow::Result<Told> {
     let mut command = Command::new(program);
     command
@@ -166,7 +178,9 @@ fn hunt(
         .arg(connectors)
         .arg("--cache")
         .arg(cache())
-        .args(["--to", &seeds.to_string(), "--tries", "0", "--json"])
+        .args(["--to", &args.seeds.to_string()])
+        .args(["--tries", &args.tries.to_string()])
+        .args(["--events", EVENTS_TOLD, "--json"])
         .stdout(Stdio::piped());
     if let Some(plant) = plant {
         command.args(["--plant", plant]);
@@ -176,13 +190,17 @@ fn hunt(
         .with_context(|| format!("cannot run {}", program.display()))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let last = text.lines().last().unwrap_or_default();
-    serde_json::from_str(last).with_context(|| {
+    let mut told: Told = serde_json::from_str(last).with_context(|| {
         format!(
             "{} said {last:?}; {}",
             program.display(),
             String::from_utf8_lossy(&output.stderr)
         )
-    })
+    })?;
+    // What follows says how to see it again, which takes the fault.
+    let history = text.lines().take_while(|line| !line.starts_with("again:"));
+    told.history = history.map(str::to_owned).collect();
+    Ok(told)
 }
 
 /// Where compiled connectors are kept from one run to the next.

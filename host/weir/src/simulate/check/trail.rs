@@ -10,7 +10,7 @@ use super::super::{Called, What};
 use crate::store::{OutboxEntry, PollRow};
 
 /// So many events are kept.
-const KEPT: usize = 4_000;
+const KEPT: usize = 60_000;
 
 /// The last events of a run, as text. Empty unless it is asked for: text costs more than the run.
 #[derive(Default)]

@@ -196,7 +196,8 @@ fn chance(dice: &mut Dice, probability: f64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use weir_tests::spec::{FaultKind, WaitForm};
+    use weir_tests::spec::{FaultKind, LimitSpec, WaitForm};
+    use weir_tests::vendor::Vendor;
 
     use super::*;
 
@@ -229,6 +230,32 @@ mod tests {
         let one = "{ pointer = \"/retry_after\", wait = { pointer = \"/retry_after\" } }";
         let told = in_body(&read(one));
         assert!(!told.is_empty() && !told.contains(&WaitForm::BodyMs));
+    }
+
+    /// Also where many records share a moment.
+    #[test]
+    fn all_that_is_written_can_be_read_in_the_time_that_there_is_to_catch_up() {
+        for seed in 0..300 {
+            let plan = Plan::of_seed(seed).unwrap();
+            for spec in &plan.vendors {
+                let windows = |limit: &LimitSpec| (CATCH_UP / limit.window_ms).unsigned_abs();
+                let calls = spec.limits.iter().map(|limit| limit.limit * windows(limit));
+                let vendor = Vendor::new(spec.clone(), plan.start).unwrap();
+                let pages = spec
+                    .collections
+                    .iter()
+                    .enumerate()
+                    .map(|(place, collection)| {
+                        let written = vendor.versions_from(plan.start + plan.calm, place, 0);
+                        written.len().div_ceil(collection.page_size.max) as u64
+                    });
+                let (calls, pages) = (calls.min().unwrap_or(u64::MAX), pages.sum::<u64>());
+                assert!(
+                    3 * pages <= calls,
+                    "seed {seed}: {pages} pages, {calls} calls"
+                );
+            }
+        }
     }
 
     #[test]

@@ -447,7 +447,9 @@ fn has_short_tokens(spec: &VendorSpec) -> bool {
 fn calls_of_all(spec: &VendorSpec, length: i64) -> u64 {
     let collections = spec.collections.iter().map(|collection| {
         let writes = &collection.writes;
-        let all = writes.initial as f64 + writes.per_second * length as f64 / 1_000.0;
+        // Each of these moments comes with those that share it.
+        let moments = writes.per_second * length as f64 / 1_000.0;
+        let all = writes.initial as f64 + moments / (1.0 - writes.ties);
         let pages = all / f64::from(u32::try_from(collection.page_size.max).unwrap_or(u32::MAX));
         2 * pages.ceil() as u64 + 1
     });
