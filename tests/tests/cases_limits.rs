@@ -17,7 +17,7 @@ use support::{NOW, Rig, clock::TestClock};
 use weir::clock::{BoxFuture, Clock as _};
 use weir::http::{HttpRequest, HttpResponse, Transport, TransportError};
 use weir::poll::Outcome;
-use weir_rules::model::Class;
+use weir_rules::model::{Class, Reason};
 
 /// Pauses between the calls of a shop that gets these answers first and good ones afterwards, in ms.
 async fn pauses(refusals: Vec<Reply>, run: i64) -> Vec<i64> {
@@ -409,11 +409,7 @@ async fn case_033_an_answer_slower_than_the_interval_has_no_company() {
     // Asked for by a person meanwhile, it is still one.
     let id = rig.unit("shop/orders").id;
     let _waiters: Vec<_> = (0..3)
-        .map(|_| {
-            rig.host
-                .scheduler
-                .ask(id, weir_rules::model::Reason::SyncNow)
-        })
+        .map(|_| rig.host.scheduler.ask(id, Reason::SyncNow))
         .collect();
     rig.run_for(10_000).await;
     assert_eq!(slow.peak.load(Ordering::SeqCst), 1);
@@ -445,4 +441,67 @@ async fn case_131_an_outage_is_never_called_a_sign_in() {
     );
     assert_eq!(rig.host.sign_in.needed("shop"), None);
     assert_eq!(rig.delivered(), ["a@1"]);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_makes_no_vendors_wait_shorter_or_longer() {
+    for set in [2 * HOUR, -2 * HOUR] {
+        let script = Script::by(|_| page(&[("a", "09:58:00")], ""));
+        script.then([refused(&[("retry-after", "600")])]);
+        let rig = shop(&script).await;
+        assert_eq!(rig.poll("shop/orders").await.outcome, Outcome::Waiting);
+        rig.clock.jump(set);
+        // Neither the schedule nor a person goes early.
+        for reason in [Reason::Schedule, Reason::SyncNow] {
+            let report = rig.ask("shop/orders", reason).await;
+            assert_eq!(report.outcome, Outcome::Waiting, "{set} {reason:?}");
+        }
+        rig.run_for(590_000).await;
+        assert_eq!(script.asked().len(), 1, "{set}: before the wait was over");
+        rig.run_for(90_000).await;
+        assert!(script.asked().len() > 1, "{set}: long after it was");
+        assert_eq!(rig.delivered(), ["a@1"]);
+    }
+}
+
+/// Two streams on one key, of which a person reads one again and again: what comes free is always taken, and the other's
+/// poll waits in short steps for longer than a lease lasts without a sign of life.
+#[tokio::test]
+async fn a_poll_that_waits_for_room_keeps_its_lease() {
+    const STEP: i64 = 900;
+    let settings = "interval = \"6h\"";
+    let items = format!(
+        "[connection.shop.config.streams.items]\npath = \"/items\"\nrecords = \"/orders\"\nid = \"/id\"\n\
+         updated_at = \"/at\"\n{WINDOW}\n[connection.shop.streams.items]\n{settings}\n"
+    );
+    let config = format!(
+        "timeout = {{ connect = \"1s\", idle = \"1s\", total = \"1s\" }}\n{}{items}",
+        config(WINDOW, settings)
+    );
+    // The last call of each second is a person's.
+    let script = Script::by(|_| {
+        nothing()
+            .header("x-ratelimit-limit", "20")
+            .header("x-ratelimit-remaining", "1")
+            .header("x-ratelimit-reset", "1")
+    });
+    let rig = open(&config, &script).await;
+    rig.ask("shop/items", Reason::SyncNow).await;
+    let before = script.asked().len();
+    let id = rig.unit("shop/orders").id;
+    let (_, mut waits) = rig.host.scheduler.ask(id, Reason::Schedule);
+    rig.settle().await;
+    let steps = 2 * 61_000 / STEP;
+    for _ in 0..steps {
+        rig.clock.advance(STEP);
+        let report = rig.ask("shop/items", Reason::SyncNow).await;
+        assert_eq!(report.outcome, Outcome::Ok);
+        rig.settle().await;
+        assert!(waits.try_recv().is_err(), "it was given up");
+    }
+    let calls = i64::try_from(script.asked().len() - before).expect("few");
+    assert_eq!(calls, steps, "the other poll has made no call");
+    rig.run_for(10_000).await;
+    let report = waits.await.expect("it ends");
+    assert_eq!(report.outcome, Outcome::Ok, "{:?}", report.message);
 }
