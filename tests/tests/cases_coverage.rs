@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use support::script::{Asked, Reply, Script};
 use support::shop::{
-    HOUR, MIN, Order, S, USUAL, body, config, ids, listed, matching, ms, nothing, open, page,
-    param, poll_at,
+    HOUR, MIN, Order, S, USUAL, body, config, ids, listed, matching, ms, nothing, open, order,
+    page, param, poll_at,
 };
 use support::{NOW, Rig};
 use weir::poll::Outcome;
@@ -385,6 +385,43 @@ async fn a_tie_that_is_more_than_the_vendor_gives_is_listed_as_lost_and_the_rest
     assert_eq!(later.count(), 0, "and it is not tried for ever");
 }
 
+/// The same on the way up, at a vendor that takes no upper bound: what lies behind the tie comes with the main walk.
+#[tokio::test]
+async fn a_tie_that_is_more_than_the_vendor_gives_holds_up_nothing_behind_it() {
+    let stream = "order = \"ascending\"\nwindow = { since = \"since\" }\npaging = { style = \"none\", has_more = \"/more\" }\npage_size = 4\nresult_cap = 4\n";
+    let mut orders = every(MIN, NOW - 3 * HOUR, 20);
+    let tie = NOW - 2 * HOUR - 30 * MIN;
+    orders.extend((0..7).map(|n| Order {
+        id: format!("tie{n}"),
+        at: tie + 500,
+        shown: 0,
+    }));
+    orders.extend([order("behind", "08:00:00"), order("new", "10:30:00")]);
+    let script = Script::by(move |asked| {
+        let mut found = matching(&orders, asked.at, bounds(asked).0, None);
+        let more = found.len() > 4;
+        found.truncate(4);
+        listed(&found, &format!("\"more\":{more}"))
+    });
+    let rig = open(&config(stream, USUAL), &script).await;
+    rig.poll(UNIT).await;
+    rig.run_for(2_000).await;
+    let came = ids(&rig);
+    let of = |start: &str| came.iter().filter(|id| id.starts_with(start)).count();
+    assert_eq!((of("h"), of("tie"), of("behind")), (20, 4, 1), "{came:?}");
+    let by_main = |poll: &weir::store::PollRow| poll.reason == Reason::Schedule;
+    assert!(rig.polls().iter().filter(|poll| by_main(poll)).count() < 12);
+    let gaps = state(&rig).gaps;
+    assert_eq!(gaps.len(), 1, "{gaps:?}");
+    assert!(gaps[0].extent.since >= tie && gaps[0].extent.until <= tie + S);
+    let calls = script.asked().len();
+    rig.run_for(2 * HOUR.unsigned_abs()).await;
+    assert!(ids(&rig).contains(&"new".to_owned()));
+    assert_eq!(state(&rig).gaps.len(), 1, "listed once");
+    let calls = script.asked().len() - calls;
+    assert!(calls < 150, "it rests: {calls}");
+}
+
 #[tokio::test]
 async fn a_step_behind_the_last_page_is_the_end_of_the_list() {
     for (status, last) in [(404, 2), (404, 1), (422, 1)] {
@@ -522,6 +559,44 @@ async fn a_side_walk_gives_way_keeps_its_step_and_goes_on_after_a_crash() {
     assert!(after.gaps.is_empty() && after.side.walk.is_none());
     assert_eq!(after.watermark, before.watermark);
     assert_eq!(after.cursor, before.cursor);
+}
+
+/// Page tokens are good for fifteen seconds, a main walk takes twenty, and there is time for five of ten pages between two.
+#[tokio::test]
+async fn a_side_walk_whose_step_outlives_no_main_walk_is_made_in_one_go() {
+    let mut issued = 0;
+    let script = Script::by(move |asked| {
+        let (_, until) = bounds(asked);
+        if until.unwrap() > NOW - 30 * MIN {
+            return nothing().taking(20_000);
+        }
+        let number: i64 = param(asked, "token").map_or(1, |token| token.parse().unwrap());
+        if number > 1 && asked.at > issued + 15_000 {
+            return Reply::status(410, "{}");
+        }
+        issued = asked.at + 8_000;
+        let id = format!("old{number:02}");
+        let next = match number {
+            10 => String::new(),
+            _ => format!(r#""next":"{}""#, number + 1),
+        };
+        page(&[(id.as_str(), "2031-03-03T16:00:00Z")], &next).taking(8_000)
+    });
+    let settings = "start = 2031-03-01\ninterval = \"60s\"\noverlap = { fixed = \"5m\" }\n\
+                    backoff = { base = \"1s\", cap = \"5s\" }\n";
+    let rig = open(&config(BOUNDED, settings), &script).await;
+    rig.poll(UNIT).await;
+    ask_for(&rig, NOW - 20 * HOUR, NOW - 10 * HOUR).await;
+    rig.run_for(20 * 60_000).await;
+    assert_eq!(ids(&rig).len(), 10);
+    let after = state(&rig);
+    assert!(after.gaps.is_empty() && after.side.walk.is_none());
+    let mut gave_way = rig.polls();
+    gave_way.retain(|poll| poll.outcome == "gave-way");
+    assert!((1..=3).contains(&gave_way.len()), "{}", gave_way.len());
+    let mut scheduled = rig.polls();
+    scheduled.retain(|poll| poll.reason == Reason::Schedule);
+    assert!(scheduled.len() >= 15, "the schedule is kept");
 }
 
 #[tokio::test]

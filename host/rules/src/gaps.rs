@@ -265,9 +265,20 @@ impl Gaps {
         }
     }
 
-    /// Nobody has to say any more where the stream begins.
-    pub fn start_is_known(&mut self) {
-        self.0.retain(|gap| gap.source != GapSource::NoStart);
+    /// Nobody has to say any more where the stream begins: what was not asked for is a hole like any other, as far as it is
+    /// wanted.
+    pub fn start_is_known(&mut self, start: Option<Timestamp>) {
+        let (unasked, others) = std::mem::take(&mut self.0)
+            .into_iter()
+            .partition(|gap| gap.source == GapSource::NoStart);
+        self.0 = others;
+        for mut gap in Vec::into_iter(unasked) {
+            gap.source = GapSource::Untouched;
+            gap.extent.since = gap.extent.since.max(start.unwrap_or(Timestamp::MIN));
+            if gap.extent.since < gap.extent.until {
+                self.note(gap);
+            }
+        }
     }
 
     /// Where something is missing for good.

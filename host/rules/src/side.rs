@@ -9,7 +9,8 @@
 //! - A side walk never touches the main walk: neither cursor, watermark, interval and validators, nor the lag log. (One
 //!   exception: what a settle pass finds new was visible too late for the overlap, so its lags are logged.)
 //! - The main walk goes first. No side walk begins while a main walk is under way, catches up, or is parked; one under way
-//!   gives way between two pages when the unit falls due, keeps its step and goes on from there.
+//!   gives way between two pages when the unit falls due, keeps its step and goes on from there. One whose step the vendor
+//!   has forgotten by then, twice, is walked in one go: else it would be begun anew for ever.
 //! - Every side walk makes the list of gaps shorter, its windows narrower, or waits longer: none goes on for ever. What the
 //!   vendor can't give any more is given up with the reason.
 //! - A unit without gaps and without a settle time stores nothing here.
@@ -24,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::coverage::{self, Coverage, Extent, Gap, GapSource};
 use crate::fault::FaultHistory;
 use crate::gaps::{By, Closed, Outlook, has_windows, outlook};
-use crate::model::{Duration, Order, Reason, Timestamp, Window};
+use crate::model::{Class, Duration, Order, Reason, Timestamp, Window};
 use crate::planted::{Plant, is_planted};
 use crate::unit::{End, Settings, UnitState};
 use crate::walk::{Ending, Start, Tally, Walk};
@@ -32,6 +33,8 @@ use crate::window::{self, ceil_to, floor_to, kept_since};
 
 /// Walks of one window in a row that went in a circle or short of the vendor's total, after which it is given up.
 const PATIENCE: u32 = 3;
+/// Times that a side walk's step may be lost before it is walked in one go.
+const LOST_STEPS: u32 = 2;
 /// The pause after the first such walk, in ms; it doubles.
 const AGAIN: Duration = 600_000;
 /// The first part of a gap without a beginning that is asked for when the whole is too much, in ms.
@@ -202,6 +205,11 @@ impl UnitState {
             page_size,
             now,
         }))
+    }
+
+    /// The side walk does not make room for what is due: whenever it did, the vendor had forgotten its step.
+    pub fn holds_on(&self) -> bool {
+        self.side.faults.count(Class::PositionLost) >= LOST_STEPS
     }
 
     fn next_settle(&mut self, settings: &Settings, vendor_now: Timestamp) -> Option<Window> {

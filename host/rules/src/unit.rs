@@ -16,9 +16,11 @@
 //! | --- | --- |
 //! | `watch` | what a walk tells of the vendor: its order, its feed, the position it was asked from |
 //! | `width` | how wide a window the vendor bears |
+//! | `onward` | where a walk that was cut short on the way up goes on |
 //! | `behind` | what is not read while every try fails, units that stand still, and how late records are |
 
 mod behind;
+mod onward;
 mod watch;
 mod width;
 
@@ -31,7 +33,7 @@ use crate::fault::FaultHistory;
 use crate::gaps::{By, Gaps};
 use crate::interval::{self, Chosen, Floors, Interval, IntervalState, Strategy, Yield};
 use crate::miad::MiadState;
-use crate::model::{Class, CursorKind, Duration, Order, Reason, Stream, Timestamp, Window};
+use crate::model::{Class, CursorKind, Duration, Reason, Stream, Timestamp, Window};
 use crate::overlap::{self, Lags, Overlap};
 use crate::quiet::Asked;
 use crate::rhythm::Rhythm;
@@ -119,6 +121,9 @@ pub struct UnitState {
     pub parked: Option<Parked>,
     /// Waits for a vendor.
     pub waiting: Option<Waiting>,
+    /// When a main walk last ended and moved the position, by this machine's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read: Option<Timestamp>,
     /// How the last poll ended.
     pub last: Option<Last>,
 }
@@ -344,18 +349,11 @@ impl UnitState {
             let closed = self.gaps.close(*part, By::Main);
             self.side.note_closed(closed, end.now);
         }
-        // Cut short on the way up: what is left begins at the newest stamp seen, and is read next.
-        let goes_on = end.ending == Ending::Truncated
-            && walk.is_cut()
-            && !walk.lost_step
-            && order == Order::Ascending
-            && walk.newest.seen > walk.window.since;
-        let left = match walk.newest.seen.filter(|_| goes_on) {
-            Some(newest) => Window {
-                until: newest,
-                ..walk.window
-            },
-            None => walk.window,
+        // Cut short on the way up: what is left is read next; what is missing before it is a gap.
+        let goes_on = self.goes_on_at(settings, walk, end.ending);
+        let left = Window {
+            until: goes_on.map_or(walk.window.until, |from| from.min(walk.window.until)),
+            ..walk.window
         };
         // Of a list of which only a part shows the rest is missing once, not more with every poll.
         let listed = |gap: &Gap| gap.source == GapSource::Truncated;
@@ -369,7 +367,9 @@ impl UnitState {
                 .note(Gap::new(extent, GapSource::Truncated, end.now));
         }
         self.cursor = walk.next_cursor.clone().or(self.cursor.take());
-        self.resume = if goes_on { walk.newest.seen } else { walk.then };
+        self.resume = goes_on
+            .filter(|from| *from < walk.window.until)
+            .or(walk.then);
         self.synced |= self.resume.is_none();
         self.doubtful = 0;
         let began = self.catching_up.take();
@@ -388,8 +388,10 @@ impl UnitState {
             );
         }
         if self.resume.is_none() {
-            if settings.start.is_some() || stream.window_cap.is_none() {
-                self.gaps.start_is_known();
+            let any_width = stream.window_cap.is_none()
+                && self.narrow.is_none_or(|narrow| narrow.cap().is_none());
+            if settings.start.is_some() || any_width {
+                self.gaps.start_is_known(settings.start);
             }
             self.note_holes(settings, vendor_now, end.now);
             self.begin_settling(settings, walk.window.until);
@@ -439,7 +441,10 @@ impl UnitState {
         }
         let counts = overlap::counts(walk.reason, first_sync, walk.capped);
         if counts {
-            self.note_lags(end, self.away(walk.started));
+            self.note_lags(end, self.away(walk, end.now));
+        }
+        if moves_on {
+            self.read = Some(end.now);
         }
         if counts && moves_on {
             self.still.observe(end.tally.productive(), vendor_now);

@@ -6,6 +6,7 @@ use crate::coverage::{Extent, Gap, GapSource};
 use crate::model::{Duration, Timestamp};
 use crate::overlap;
 use crate::still::Standing;
+use crate::walk::Walk;
 
 /// A unit is behind when nothing has been read whole for at least this long, in ms.
 const BEHIND: Duration = 1_800_000;
@@ -59,11 +60,14 @@ impl UnitState {
         self.lags.observe(&lags, away, end.now);
     }
 
-    /// How much longer than its interval the unit was not asked before a poll that began at `started`, in ms: the host was
-    /// down, or the vendor made it wait. That is no lag of the vendor's.
-    pub(super) fn away(&self, started: Timestamp) -> Duration {
-        let since = self.last.as_ref().map_or(started, |last| last.ended);
-        let rest = started.saturating_sub(since).max(0).unsigned_abs();
+    /// How much longer than its interval the unit was not read before this walk has ended, in ms: the host was down, the
+    /// vendor made it wait, or every poll failed. That is no lag of the vendor's.
+    pub(super) fn away(&self, walk: &Walk, now: Timestamp) -> Duration {
+        let ended = self.last.as_ref().map(|last| last.ended);
+        let read = self.read.or(ended).unwrap_or(walk.started);
+        // A walk that was interrupted reads its later pages long after it was begun.
+        let reached = if walk.taken_up { now } else { walk.started };
+        let rest = reached.saturating_sub(read).max(0).unsigned_abs();
         rest.saturating_sub(self.interval.current)
     }
 }

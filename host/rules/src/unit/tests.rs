@@ -288,3 +288,189 @@ fn the_overlap_is_measured_by_the_vendors_clock_whatever_ours_says() {
     // Nothing is known of the vendor's clock.
     assert!(chosen(-90 * S, 0) >= settings.overlap.initial);
 }
+
+/// Four hours in which every poll fails are no lag of the vendor's, whether the walk was begun before them or after.
+#[test]
+fn the_time_in_which_every_poll_failed_is_no_lag() {
+    let settings = Settings {
+        fixed_overlap: None,
+        ..settings(Order::Ascending)
+    };
+    let hours = 4 * 3_600 * S;
+    let records: Vec<i64> = (0..60).map(|n| n * hours / 60).collect();
+    for taken_up in [false, true] {
+        let mut state = UnitState {
+            watermark: Some(NOW - hours),
+            synced: true,
+            ..UnitState::default()
+        };
+        state.clock.observe(NOW, NOW, NOW);
+        let read = |mut state: UnitState, now: Timestamp, begun: Timestamp, lags: &[i64]| {
+            let mut walk = state.walk(&settings, Reason::Schedule, begun);
+            if begun < now {
+                walk = walk.resume(settings.stream.page_size).unwrap();
+            }
+            page(&mut walk, &mut Guard::default(), &[now - S], &[]);
+            let end = End {
+                ending: Ending::Complete,
+                settings: &settings,
+                tally: &Tally {
+                    new: lags.len() as u64,
+                    ..Tally::default()
+                },
+                lags,
+                now,
+                floors: Floors::default(),
+            };
+            state.complete(&walk, &end).state
+        };
+        state = read(state, NOW - hours, NOW - hours, &[]);
+        state.last = Some(Last {
+            ended: NOW - 60 * S,
+            outcome: "failed".into(),
+            message: None,
+            unkept: None,
+        });
+        let begun = if taken_up { NOW - hours + S } else { NOW };
+        let state = read(state, NOW, begun, &records);
+        let overlap = state.overlap(&settings);
+        assert!(overlap <= 240_000, "{taken_up}: {overlap}");
+    }
+}
+
+/// Polls until there is nothing more to catch up with, at a vendor that lists upwards and gives at most `cap` records.
+/// Returns the windows that were asked for, and adds what was shown.
+fn catch_up(
+    mut state: UnitState,
+    settings: &Settings,
+    records: &[Timestamp],
+    cap: usize,
+    shown: &mut Vec<Timestamp>,
+) -> (UnitState, Vec<Window>) {
+    let mut windows = Vec::new();
+    loop {
+        let mut walk = state.walk(settings, Reason::Schedule, NOW);
+        windows.push(walk.window);
+        assert!(windows.len() < 50, "it never ends: {windows:?}");
+        let since = walk.window.since.unwrap_or(Timestamp::MIN);
+        let mut found: Vec<Timestamp> = records.to_vec();
+        found.retain(|at| since <= *at && *at < walk.window.until);
+        found.sort_unstable();
+        let cut = found.len() > cap;
+        found.truncate(cap);
+        let mut guard = Guard::default();
+        page(&mut walk, &mut guard, &found, &[]);
+        walk.truncated |= cut;
+        shown.extend(&found);
+        let completed = end(state, &walk, &guard, settings);
+        state = completed.state;
+        if !completed.more {
+            return (state, windows);
+        }
+    }
+}
+
+#[test]
+fn more_records_of_one_moment_than_the_vendor_gives_hold_up_nothing_behind_them() {
+    let settings = settings(Order::Ascending);
+    let tie = NOW - 300 * S;
+    // The stamps are finer than the windows.
+    for within in [0, 300] {
+        let mut records: Vec<Timestamp> = (1..=5).map(|n| NOW - 400 * S + n * S).collect();
+        records.extend((0..9).map(|n| tie + n * within / 9));
+        records.extend([NOW - 200 * S, NOW - 100 * S]);
+        let mut shown = Vec::new();
+        let (state, windows) = catch_up(UnitState::default(), &settings, &records, 4, &mut shown);
+        assert!(windows.len() <= 6, "{windows:?}");
+        assert_eq!(shown.last(), Some(&(NOW - 100 * S)), "what lies behind");
+        assert!(shown.contains(&tie), "what can be reached of it");
+        let gaps: Vec<Extent> = state.gaps.iter().map(|gap| gap.extent).collect();
+        assert_eq!(gaps.len(), 1, "{gaps:?}");
+        assert!(tie <= gaps[0].since && gaps[0].until == tie + S, "{gaps:?}");
+        assert_eq!(state.resume, None);
+        // And so with every poll that comes by there: what is new arrives, the gap is listed once.
+        records.push(NOW - 2 * S);
+        let mut shown = Vec::new();
+        let (state, _) = catch_up(state, &settings, &records, 4, &mut shown);
+        assert_eq!(shown.last(), Some(&(NOW - 2 * S)));
+        assert_eq!(state.gaps.len(), 1);
+    }
+}
+
+/// It shows the same whatever is asked for, so where it was cut short says nothing of the moment that was asked for.
+#[test]
+fn at_a_vendor_that_does_not_heed_the_bound_a_walk_that_was_cut_short_rests() {
+    for cursor in [
+        CursorKind::Timestamp,
+        CursorKind::Opaque,
+        CursorKind::Snapshot,
+    ] {
+        let mut settings = settings(Order::Ascending);
+        settings.stream.cursor = cursor;
+        let mut state = UnitState::default();
+        let mut polls = 0;
+        loop {
+            let mut walk = state.walk(&settings, Reason::Schedule, NOW);
+            let mut guard = Guard::default();
+            page(&mut walk, &mut guard, &[NOW - 900 * S, NOW - 500 * S], &[]);
+            walk.truncated = true;
+            let completed = end(state, &walk, &guard, &settings);
+            state = completed.state;
+            polls += 1;
+            if !completed.more {
+                break;
+            }
+            assert!(polls < 3, "{cursor:?} is asked again at once, for ever");
+        }
+        assert!(!state.gaps.is_empty(), "{cursor:?}: the rest is listed");
+    }
+}
+
+/// The vendor answers nothing to wide windows, and nobody said where the stream begins: a resync reads its youngest part.
+#[test]
+fn what_a_resync_in_narrow_windows_does_not_reach_is_listed_until_it_can_be_read() {
+    let mut settings = settings(Order::Ascending);
+    let narrow = |stage| {
+        Some(Narrow {
+            width: 1_200_000,
+            stage,
+            pause: 0,
+        })
+    };
+    let mut state = UnitState {
+        watermark: Some(NOW - 600 * S),
+        coverage: Coverage::from(vec![(Timestamp::MIN, NOW - 600 * S)]),
+        synced: true,
+        narrow: narrow(Stage::Proven),
+        ..UnitState::default()
+    };
+    let walked = |mut state: UnitState, settings: &Settings, reason| {
+        let mut walk = state.walk(settings, reason, NOW);
+        page(&mut walk, &mut Guard::default(), &[NOW - S], &[]);
+        end(state, &walk, &Guard::default(), settings).state
+    };
+    state = walked(state, &settings, Reason::Resync);
+    state = walked(state, &settings, Reason::Schedule);
+    let unread = |state: &UnitState| {
+        let gaps = state.gaps.iter();
+        gaps.map(|gap| (gap.source, gap.extent.since, gap.extent.until))
+            .collect::<Vec<_>>()
+    };
+    let until = NOW - 1_200_000;
+    assert_eq!(
+        unread(&state),
+        [(GapSource::NoStart, Timestamp::MIN, until)]
+    );
+    // As soon as it can be asked for, it is a hole that is filled.
+    let start = NOW - 86_400 * S;
+    settings.start = Some(start);
+    let with_start = walked(state.clone(), &settings, Reason::Schedule);
+    assert_eq!(unread(&with_start), [(GapSource::Untouched, start, until)]);
+    settings.start = None;
+    state.narrow = narrow(Stage::Resting { until: NOW + 1 });
+    let any_width = walked(state, &settings, Reason::Schedule);
+    assert_eq!(
+        unread(&any_width),
+        [(GapSource::Untouched, Timestamp::MIN, until)]
+    );
+}

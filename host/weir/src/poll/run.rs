@@ -222,10 +222,17 @@ impl<'a> Poll<'a> {
         }
     }
 
-    /// The unit's main walk is due, or others of its connection wait for this side walk's place.
+    /// The unit's main walk is due, or others of its connection wait for this side walk's place. One that would lose its
+    /// step by that makes room for people alone.
     fn gives_way(&self) -> bool {
         let now = self.host.clock.monotonic();
-        self.side && self.host.scheduler.queue().wants_back(self.row.id, now)
+        let queue = self.host.scheduler.queue();
+        self.side
+            && if self.state.holds_on() {
+                queue.is_asked_for(self.row.id)
+            } else {
+                queue.wants_back(self.row.id, now)
+            }
     }
 
     async fn run(mut self: Box<Self>) -> Report {

@@ -134,4 +134,10 @@ impl Queue {
             || slot.due.is_some_and(|due| due <= now)
             || others_wait().unwrap_or(false)
     }
+
+    /// Somebody asks for the unit's main walk, or the unit is to go.
+    pub fn is_asked_for(&self, unit: UnitId) -> bool {
+        let slot = self.slots.get(&unit);
+        slot.is_none_or(|slot| slot.leaving || slot.ask.is_some())
+    }
 }
