@@ -27,8 +27,9 @@ const TICK: Duration = Duration::from_millis(400);
 const START: Duration = Duration::from_secs(60);
 /// How long the vendors stay still before the end, so that the last that was written can be seen.
 const DRAIN: Duration = Duration::from_secs(8);
-/// When they have been still for so long and it has not arrived, it never will.
-const DRAIN_AT_MOST: Duration = Duration::from_secs(60);
+/// When they have been still for so long and it has not arrived, it never will. The vendor that publishes no limits is not
+/// asked the same again within half a minute, so a walk that waits for that may have to be followed by another.
+const DRAIN_AT_MOST: Duration = Duration::from_secs(100);
 /// A stop may take as long as the call in flight.
 const STOP: Duration = Duration::from_secs(30);
 /// How long the kill waits for a call, so that it strikes in the middle of a poll.
@@ -220,30 +221,34 @@ impl Show<'_> {
             .unwrap_or(0);
         // The vendors' clocks are not quite ours, and windows end by theirs.
         let moment = still.saturating_add(SKEW);
+        let mut missing = Vec::new();
         while began.elapsed() < DRAIN_AT_MOST {
             host.check()?;
             if wall() <= still {
                 self.draw(host, "waiting for what was written last").await;
-            } else if let Some(synced) = self.sync(host).await
-                && synced.delivered
-                && self.all_read(host, moment).await
-            {
-                return Ok(());
+            } else if let Some(synced) = self.sync(host).await {
+                missing = self.unread(host, moment).await;
+                if synced.delivered && missing.is_empty() {
+                    return Ok(());
+                }
             }
             sleep(TICK).await;
         }
-        self.view
-            .say(&format!("weir is not done after {DRAIN_AT_MOST:?}"));
+        self.view.say(&format!(
+            "weir is not done after {DRAIN_AT_MOST:?}; not read since: {missing:?}"
+        ));
         Ok(())
     }
 
-    async fn all_read(&self, host: &Host<'_>, moment: i64) -> bool {
+    /// The units of which no walk went well whose window ends after `moment`.
+    async fn unread(&self, host: &Host<'_>, moment: i64) -> Vec<String> {
+        let mut unread = Vec::new();
         for line in &self.lines {
             if !host.has_read(&line.unit, moment).await {
-                return false;
+                unread.push(line.unit.clone());
             }
         }
-        true
+        unread
     }
 
     async fn sync(&mut self, host: &Host<'_>) -> Option<Synced> {
