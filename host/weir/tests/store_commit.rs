@@ -685,5 +685,20 @@ fn the_text_of_records_is_kept_where_that_is_asked_for() {
         );
         assert_eq!(ids(&*store, rooms), ["b"]);
         assert_eq!(ids(&*store, others), ["a"]);
+
+        // What a whole listing no longer shows is kept no longer, though nothing was deleted; it comes back as it was.
+        let mut last = page(rooms, 1, "", vec![record("c", "E")]);
+        last.dedup.keep = true;
+        last.unlisted = vec!["b".to_owned(), "never".to_owned()];
+        let seen = wait(store.commit(last)).unwrap();
+        assert_eq!((seen.gone, seen.deleted), (vec!["b".to_owned()], 0));
+        assert_eq!(
+            (text("b"), ids(&*store, rooms)),
+            (None, vec!["c".to_owned()])
+        );
+        let mut again = page(rooms, 1, "", vec![record("b", "B")]);
+        again.dedup.keep = true;
+        let seen = wait(store.commit(again)).unwrap();
+        assert_eq!((seen.born, seen.unchanged), (vec!["b".to_owned()], 1));
     });
 }
