@@ -11,6 +11,7 @@ mod docs;
 mod policy;
 mod product;
 mod reference;
+mod rounds;
 mod simulation;
 mod test;
 
@@ -48,6 +49,8 @@ enum Command {
     Docs(docs::Args),
     /// Run seed after seed of the simulation, until a promise is broken or the time is over
     Soak(simulation::SoakArgs),
+    /// Load, poll and drop a connector thousands of times, and see that nothing grows
+    Rounds(rounds::Args),
     /// Break rules on purpose, and see whether the simulation finds each
     Planted(simulation::PlantedArgs),
     #[command(hide = true)]
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Docs(args) => docs::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Soak(args) => simulation::soak(&args),
+        Command::Rounds(args) => rounds::run(&args),
         Command::Planted(args) => simulation::planted(&args),
         Command::BenchServer(args) => bench::server::run(&args),
         Command::BenchFloor(args) => bench::floors::run(&args),

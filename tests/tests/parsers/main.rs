@@ -3,11 +3,16 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::indexing_slicing,
     unreachable_pub,
     reason = "what fails here fails a test"
 )]
 
 mod bodies;
+#[allow(dead_code, reason = "the runtime's own tests use all of it")]
+#[path = "../../../host/runtime/tests/all/guest.rs"]
+mod guest;
+mod guests;
 
 use proptest::prelude::*;
 
@@ -151,5 +156,32 @@ fn the_seeds_hold() {
             seeds += 1;
         }
         assert!(seeds > 0, "no seeds for {target}");
+    }
+}
+
+proptest! {
+    // Each of them may be compiled.
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_file_loads_or_is_refused(data in prop::collection::vec(any::<u8>(), 0..200)) {
+        guests::component(&data);
+        let head = [&b"\0asm\x0d\0\x01\0"[..], &data].concat();
+        guests::component(&head);
+    }
+
+    #[test]
+    fn a_damaged_connector_loads_or_is_refused(at in any::<usize>(), byte in any::<u8>()) {
+        guests::damaged_component(at, byte);
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_result_is_a_page_or_the_connectors_fault(
+        words in prop::collection::vec(prop_oneof![4 => 0_u32..16, 2 => 65_536_u32..66_000, 1 => any::<u32>()], 0..60),
+    ) {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        guests::guest_result(&bytes);
     }
 }
