@@ -122,12 +122,7 @@ impl Lags {
 
     /// The lag that 99 of 100 records don't pass, in ms; rounded up by at most an eighth. None without history.
     pub fn p99(&self) -> Option<Duration> {
-        if self.older.total() == 0 {
-            return self.recent.quantile(99, 100);
-        }
-        let mut both = self.recent.clone();
-        both.merge(&self.older);
-        both.quantile(99, 100)
+        quantile(&self.recent, &self.older, 99, 100)
     }
 
     /// The longest lag of the recent past, in ms; rounded up by at most an eighth.
@@ -198,18 +193,24 @@ impl Histogram {
             .map(|(_, count)| u64::from(*count))
             .sum()
     }
+}
 
-    /// The upper bound in ms of the bucket in which the quantile `numerator / denominator` lies.
-    fn quantile(&self, numerator: u64, denominator: u64) -> Option<Duration> {
-        let rank = (self.total().saturating_mul(numerator)).div_ceil(denominator);
-        let mut below = 0_u64;
-        self.buckets
-            .iter()
-            .find(|(_, count)| {
-                below = below.saturating_add(u64::from(*count));
-                below >= rank
-            })
-            .map(|(key, _)| upper(*key).saturating_mul(1_000))
+/// The upper bound in ms of the bucket in which the quantile `numerator / denominator` of both lies.
+fn quantile(a: &Histogram, b: &Histogram, numerator: u64, denominator: u64) -> Option<Duration> {
+    let total = a.total().saturating_add(b.total());
+    let rank = total.saturating_mul(numerator).div_ceil(denominator);
+    let (mut a, mut b) = (a.buckets.iter().peekable(), b.buckets.iter().peekable());
+    let mut below = 0_u64;
+    loop {
+        let from_a = match (a.peek(), b.peek()) {
+            (Some((one, _)), Some((other, _))) => one <= other,
+            (one, _) => one.is_some(),
+        };
+        let (key, count) = if from_a { a.next() } else { b.next() }?;
+        below = below.saturating_add(u64::from(*count));
+        if below >= rank {
+            return Some(upper(*key).saturating_mul(1_000));
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 //! Promises:
 //! - What a kept instance answers is what a fresh one answers: the first calls, and a sample of the later ones, are made in
 //!   both, and a difference is the connector's error. A connector is a pure function; this also finds one that is none.
-//! - An instance that has failed, has grown large or is old is dropped. The limits of time, of results and of log lines are
-//!   those of each call.
+//! - An instance that has failed, has grown large or is old is dropped. The limits of results and of log lines are those of
+//!   each call, and so is that of time, which goes by the wall clock alone.
 //!
 //! A host that polls keeps none: there nothing may pass from one call to the next.
 
@@ -25,7 +25,7 @@ const GROWN: usize = 8 << 20;
 
 /// So many of a connector's first calls are made twice, and then one in so many.
 const FIRST: u64 = 16;
-const SAMPLE: u64 = 64;
+const SAMPLE: u64 = 256;
 
 /// A connector's idle instances.
 pub(crate) struct Kept {

@@ -109,6 +109,21 @@ pub(crate) fn limit_time<T: 'static>(store: &mut Store<T>, time: Duration) {
     });
 }
 
+/// Ends the call when it has taken many times `time` by the wall clock: for a simulation, where asking for the
+/// processor's time would take longer than many a call.
+pub(crate) fn limit_wall_time<T: 'static>(store: &mut Store<T>, time: Duration) {
+    let began = Instant::now();
+    let most = time.saturating_mul(WALL_PER_CPU);
+    store.set_epoch_deadline(ticks(time));
+    store.epoch_deadline_callback(move |_| {
+        let used = began.elapsed();
+        if used >= most {
+            return Err(TimeUp { used }.into());
+        }
+        Ok(UpdateDeadline::Continue(ticks(time)))
+    });
+}
+
 /// Time that this thread has run.
 fn processor_time() -> Duration {
     let now = clock_gettime(ClockId::ThreadCPUTime);

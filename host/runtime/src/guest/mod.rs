@@ -51,7 +51,7 @@ pub(crate) fn store(
 /// Makes the store of a kept instance ready for one more call.
 pub(crate) fn again(store: &mut Store<Guest>, time: Duration, function: Function) {
     store.data_mut().log.again(function);
-    meter::limit_time(store, time);
+    meter::limit_wall_time(store, time);
 }
 
 /// A linker that offers the log and nothing else.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use weir_runtime::{CallErrorKind, Connector, Runtime, RuntimeConfig};
 
@@ -81,12 +82,20 @@ fn an_instance_that_crashed_is_not_called_again() {
 
 #[test]
 fn each_call_has_its_own_time() {
-    // Some 20 ms of 50: the third would be too late if they were added up.
+    // Some 10 ms a call, of half a second by the wall clock: all together would be too late.
     let connector = keeping(&counting(
         "(local.set 0 (i32.const 10_000_000))
          (loop $again (local.set 0 (i32.sub (local.get 0) (i32.const 1))) (br_if $again (local.get 0)))",
     ));
-    for _ in 0..8 {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(700) {
         read(&connector).unwrap();
     }
+}
+
+#[test]
+fn an_endless_loop_ends() {
+    let connector = keeping(&counting("(loop $again (br $again))"));
+    let error = read(&connector).unwrap_err();
+    assert!(matches!(error, CallErrorKind::OutOfTime { .. }), "{error}");
 }

@@ -257,7 +257,8 @@ fn start_turns(host: &Arc<Host>, slots: &Arc<Semaphore>) {
             return;
         };
         let host = host.clone();
-        tokio::spawn(async move {
+        // Boxed: a poll's future has several KiB, and spawning moves it from place to place.
+        tokio::spawn(Box::pin(async move {
             let (unit, ticket) = (turn.unit, turn.ticket);
             let report = run_turn(&host, turn).await;
             let by_schedule = host.scheduler.is_by_schedule();
@@ -272,7 +273,7 @@ fn start_turns(host: &Arc<Host>, slots: &Arc<Semaphore>) {
             drop(slot);
             host.scheduler.wake();
             host.scheduler.ended.notify_waiters();
-        });
+        }));
     }
 }
 
