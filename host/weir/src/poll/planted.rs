@@ -21,7 +21,8 @@ impl Poll<'_> {
             };
             drop(self.commit(Baggage::default(), Box::new(move |_| conclusion)));
         }
-        if is_planted(Plant::EarlyValidator) {
+        // (A commit of its own for nothing would store a wait early, too, and show that instead.)
+        if is_planted(Plant::EarlyValidator) && !baggage.validators.is_empty() {
             let early = Baggage {
                 validators: std::mem::take(&mut baggage.validators),
                 ..Baggage::default()
