@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use weir_rules::model::Timestamp;
 
 use super::super::Moment;
+use super::position::Known;
 use super::trail::relative;
 use super::unit::Unit;
 use super::{PATIENCE, Wrong, promise};
@@ -94,18 +95,18 @@ impl Unit {
 
     /// A poll has ended: there are not too many of them.
     pub(super) fn is_no_loop(&mut self, at: Moment) -> Result<(), Wrong> {
+        // Slices of a catch-up follow each other at once, as long as each begins behind the one before it.
+        let next = |known: &Option<Box<Known>>| known.as_ref().and_then(|known| known.resume);
+        if next(&self.state) > next(&self.before) {
+            return Ok(());
+        }
         let (now, polls) = (at.monotonic, &mut self.pace.polls);
         polls.push_back(now);
         while polls.front().is_some_and(|at| at + MINUTE < now) {
             polls.pop_front();
         }
-        // Slices of a catch-up follow each other at once.
-        let slices = self
-            .state
-            .as_ref()
-            .is_some_and(|known| known.resume.is_some());
         let bound = self.pace.bound(self.expected.shortest);
-        if self.pace.polls.len() as u64 > bound && !slices {
+        if self.pace.polls.len() as u64 > bound {
             let what = format!("{} polls within a minute", self.pace.polls.len());
             return self.wrong(promise::NO_LOOP, what);
         }
@@ -124,5 +125,37 @@ impl Unit {
             return self.wrong(promise::ON_TIME, what);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::expect::Expected;
+    use super::*;
+
+    /// Polls every 100 ms; where each says that the next slice begins.
+    fn polls(resumes: impl IntoIterator<Item = Option<Timestamp>>) -> Result<(), Wrong> {
+        let mut unit = Unit::new("acme/orders".into(), Expected::default());
+        for (number, resume) in (0_u32..).zip(resumes) {
+            let mut known = Known::default();
+            known.resume = resume;
+            unit.before = unit.state.replace(Box::new(known));
+            unit.is_no_loop(Moment {
+                world: 0,
+                wall: 0,
+                monotonic: 3_600_000 + 100 * u64::from(number),
+            })?;
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn slices_that_come_further_are_no_loop_and_those_that_do_not_are() {
+        let further = || (0..200).map(Some);
+        assert!(polls(further()).is_ok());
+        assert!(polls(further().chain([None, None, None])).is_ok());
+        assert!(polls(std::iter::repeat_n(Some(7), 200)).is_err());
+        assert!(polls((0..200).map(|n| (n % 2 == 0).then_some(n))).is_err());
+        assert!(polls(std::iter::repeat_n(None, 200)).is_err());
     }
 }
