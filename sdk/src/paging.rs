@@ -164,6 +164,84 @@ impl PageNumber {
     }
 }
 
+/// Goes on from the last record's time, and counts pages only while that time stands still: for a list that is ordered by
+/// time of change and has pages by number. Pages alone would lose records there: an edit takes its record out of the middle,
+/// and one that was not read yet moves over the border to a page that was.
+///
+/// What shares the last record's time comes again, and costs nothing.
+///
+/// ```
+/// # use weir_sdk::prelude::*;
+/// let step = paging::StampPage::first(None, 100);
+/// // The page ended at 9:00: go on from there.
+/// let step = step.behind(Some(32_400_000));
+/// assert_eq!((step.since, step.page), (Some(32_400_000), 1));
+/// // All of the next page is of 9:00 too: count.
+/// let step = step.behind(Some(32_400_000));
+/// assert_eq!((step.since, step.page), (Some(32_400_000), 2));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StampPage {
+    /// Ask for what has changed since then, ms since the Unix epoch; none: for all.
+    pub since: Option<i64>,
+    /// The page of that list to ask for.
+    pub page: u64,
+    /// The size that it counts in.
+    pub size: u32,
+}
+
+impl StampPage {
+    /// The first page, of a list that begins at the window's start.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// assert_eq!(paging::StampPage::first(Some(5), 100).page, 1);
+    /// ```
+    pub fn first(since: Option<i64>, size: u32) -> Self {
+        StampPage {
+            since,
+            page: 1,
+            size,
+        }
+    }
+
+    /// After a page behind which there is more; `last` is the time of its last record.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let step = paging::StampPage::first(Some(5), 100);
+    /// assert_eq!(step.behind(Some(9)), paging::StampPage::first(Some(9), 100));
+    /// // A record without a time moves nothing.
+    /// assert_eq!(step.behind(None).page, 2);
+    /// ```
+    pub fn behind(&self, last: Option<i64>) -> Self {
+        match last {
+            Some(last) if self.since.is_none_or(|since| last > since) => {
+                StampPage::first(Some(last), self.size)
+            }
+            _ => StampPage {
+                page: self.page.saturating_add(1),
+                ..self.clone()
+            },
+        }
+    }
+
+    /// Adds the number and the size. The time goes into the request as the vendor writes it.
+    ///
+    /// ```
+    /// # use weir_sdk::prelude::*;
+    /// let step = paging::StampPage::first(Some(0), 100);
+    /// let request = Request::get("api", "/issues").query_if("updated_after", step.since.map(time::rfc3339));
+    /// let request = step.apply(request, "page", Some("per_page"));
+    /// assert_eq!(request.param("updated_after"), Some("1970-01-01T00:00:00Z"));
+    /// assert_eq!((request.param("page"), request.param("per_page")), (Some("1"), Some("100")));
+    /// ```
+    pub fn apply(&self, request: Request, page_param: &str, size_param: Option<&str>) -> Request {
+        let number = PageNumber::first(self.page, self.size);
+        number.apply(request, page_param, size_param)
+    }
+}
+
 /// Goes on after so many records.
 ///
 /// ```

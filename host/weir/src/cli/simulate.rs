@@ -19,6 +19,7 @@ use crate::control::Said;
 use crate::simulate::{
     Base, Came, HuntError, Machine, Nobody, START, Setup, Source, TRIES, Violation, hunt, run,
 };
+use crate::store::UnitRow;
 
 const DAY: f64 = 86_400_000.0;
 
@@ -36,9 +37,10 @@ const VENDOR: &str = "vendor.toml";
     history. Nothing of [host] is touched, nobody is called, and no secret is looked up: each is the text `simulated`. A \
     call goes to the vendor whose `base` the path of the connection's URL begins with. A vendor without a `base` gets all \
     calls.\n\
-    Ends with 1 when a promise was not kept, and says which and how to see it again.")]
+    Ends with 1 when a promise was not kept, and says which and how to see it again; also when there was nothing to keep \
+    it for, since some unit was never read or no record came.")]
 pub struct Simulate {
-    /// A connector's directory, with weir.toml and vendor.toml in it [default: . unless --vendor is given]
+    /// A connector's directory, with weir.toml and vendor.toml in it [default: ., where that is one]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
     /// This connector: a .wasm file, or a name in the connectors' directory [default: DIR's, else all that are there]
@@ -107,6 +109,36 @@ struct Outcome {
     seconds: f64,
     polls_per_second: f64,
     violation: Option<Found>,
+    /// Units of a seed that kept every promise, of which nothing was ever read: then it has shown nothing.
+    unread: Vec<Unread>,
+}
+
+/// A unit of which no walk went well.
+#[derive(Debug, Serialize)]
+struct Unread {
+    seed: u64,
+    unit: String,
+    /// How its last poll ended.
+    outcome: String,
+    message: Option<String>,
+}
+
+impl Unread {
+    fn of(unit: &UnitRow, seed: u64) -> Option<Unread> {
+        let state = &unit.state;
+        let last = state.last.as_ref();
+        let outcome = last.map_or("never polled", |last| &last.outcome);
+        // A vendor that never gives all of its list has been read as far as it goes.
+        if state.synced || matches!(outcome, "ok" | "not-modified" | "truncated") {
+            return None;
+        }
+        Some(Unread {
+            seed,
+            unit: unit.key.to_string(),
+            outcome: outcome.to_owned(),
+            message: last.and_then(|last| last.message.clone()),
+        })
+    }
 }
 
 /// A promise that was not kept.
@@ -176,6 +208,11 @@ impl Simulate {
                     outcome.commits += finished.commits;
                     outcome.delivered += finished.delivered;
                     outcome.boots += u64::from(finished.boots);
+                    let unread = finished.units.iter();
+                    outcome.unread = unread.filter_map(|unit| Unread::of(unit, seed)).collect();
+                    if outcome.checked && !outcome.unread.is_empty() {
+                        break;
+                    }
                 }
                 Ok(Came::Broken(found)) => {
                     outcome.violation = Some(Found {
@@ -198,7 +235,8 @@ impl Simulate {
         progress.end();
         outcome.seconds = began.elapsed().as_secs_f64();
         outcome.polls_per_second = rate(outcome.polls, began.elapsed());
-        let exit = u8::from(outcome.violation.is_some());
+        let shown = outcome.unread.is_empty() && outcome.delivered > 0;
+        let exit = u8::from(outcome.violation.is_some() || outcome.checked && !shown);
         let text = if common.json {
             serde_json::to_string(&outcome).map_err(CliError::Foreign)? + "\n"
         } else {
@@ -217,7 +255,9 @@ impl Simulate {
     /// Where everything is: what is not named lies in the connector's directory.
     fn placed(&mut self, common: &Common) -> Result<Common, CliError> {
         let mut common = common.clone();
-        if self.vendor.is_empty() {
+        // With another vendor, too, the connector that is meant is the one here, as its sources are now.
+        let here = Path::new(VENDOR).is_file() && self.connector.is_none();
+        if self.vendor.is_empty() || here {
             self.dir.get_or_insert_with(|| ".".into());
         }
         let Some(dir) = &self.dir else {
@@ -329,6 +369,10 @@ impl Simulate {
         );
         match &outcome.violation {
             None if !outcome.checked => format!("nothing was checked: {sums}"),
+            None if !outcome.unread.is_empty() => unread(outcome, &sums),
+            None if outcome.delivered == 0 => format!(
+                "nothing was shown: no record was delivered, since no vendor has any that are asked for\n{sums}"
+            ),
             None => format!("every promise was kept: {sums}"),
             Some(Found { seed, history, .. }) => format!(
                 "{history}\nto see it again: {}\n{sums}",
@@ -356,6 +400,25 @@ impl Simulate {
         words.push(format!("--days {} --seeds {seed}", self.days as f64 / DAY));
         words.join(" ")
     }
+}
+
+fn unread(outcome: &Outcome, sums: &str) -> String {
+    let mut text = "nothing was shown of these, since nothing of them was read:\n".to_owned();
+    for Unread {
+        seed,
+        unit,
+        outcome,
+        message,
+    } in &outcome.unread
+    {
+        let message = message.as_deref().unwrap_or_default();
+        text.push_str(&format!("  {unit}: {outcome} {message} (seed {seed})\n"));
+    }
+    text.push_str(
+        "Do the collections in the vendor's file have the paths that the connector asks for (decoded: `/a b`, not `/a%20b`), \
+         and is its `tokens` what the connection sends as a bearer token?\n",
+    );
+    text + sums
 }
 
 fn rate(polls: u64, took: Duration) -> f64 {

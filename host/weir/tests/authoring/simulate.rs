@@ -66,6 +66,33 @@ fn what_is_missing_for_a_simulation_is_said() {
     assert!(misspelt.err.contains("odrer"), "{misspelt:?}");
 }
 
+#[test]
+fn a_simulation_in_which_nothing_was_read_is_no_success() {
+    let place = Place::new();
+    let wms = sources().join("wms");
+    let vendor = std::fs::read_to_string(wms.join("vendor.toml")).unwrap();
+    let elsewhere = vendor.replace("path = \"/", "path = \"/elsewhere/");
+    assert_ne!(elsewhere, vendor);
+    place.write("vendor.toml", &elsewhere);
+    let component = built().join("wms.wasm");
+    let ran = place.weir(&[
+        "simulate",
+        wms.to_str().unwrap(),
+        "--connector",
+        component.to_str().unwrap(),
+        "--vendor",
+        "vendor.toml",
+        "--days",
+        "0.05",
+        "--seeds",
+        "1",
+    ]);
+    assert_eq!(ran.exit, 1, "{}\n{}", ran.out, ran.err);
+    for said in ["nothing was shown of these", "wms/", "404", "decoded"] {
+        assert!(ran.out.contains(said), "{said}: {}", ran.out);
+    }
+}
+
 /// What the guide shows of a vendor can be taken as it stands there.
 #[test]
 fn the_guides_vendor_is_a_vendor() {
