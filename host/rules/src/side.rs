@@ -53,6 +53,10 @@ pub struct Side {
     /// The side walk that is under way, or was when it last gave way.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub walk: Option<Box<Walk>>,
+    /// From here on main walks that began after this side walk have missed a part again: what has become visible between
+    /// the two may have been passed by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed_again: Option<Timestamp>,
     /// Its faults in a row.
     #[serde(skip_serializing_if = "is_default")]
     pub faults: FaultHistory,
@@ -195,6 +199,7 @@ impl UnitState {
                 let window = self.next_backfill(settings, vendor_now)?;
                 Some((Reason::Backfill, window))
             })?;
+        self.side.missed_again = None;
         Some(Walk::start(Start {
             number: self.walks,
             reason,
@@ -339,6 +344,15 @@ impl UnitState {
                 if left < before {
                     return Some("the vendor gave a part: the rest is read next".to_owned());
                 }
+                if self
+                    .side
+                    .missed_again
+                    .is_some_and(|from| from < window.until)
+                {
+                    return Some(
+                        "newer polls have missed it again: it is read once more".to_owned(),
+                    );
+                }
                 // Nothing of the window, nor of what is older, shows behind what is newer: narrower windows don't help.
                 if shows_the_newest_alone(walk, end.settings.stream.granularity) {
                     let why =
@@ -386,11 +400,27 @@ impl UnitState {
         }
     }
 
-    /// A part has been walked to its end.
+    /// A part has been walked to its end. What a newer main walk has missed again meanwhile stays listed: this walk may have
+    /// passed by before a late record came into view there, and no other would look again.
     fn fill(&mut self, part: Extent, now: Timestamp) {
         self.coverage.add(part);
-        let closed = self.gaps.close(part, By::Backfill);
-        self.side.note_closed(closed, now);
+        let until = match self.side.missed_again {
+            Some(from) => part.until.min(from),
+            None => part.until,
+        };
+        if part.since < until {
+            let closed = self.gaps.close(Extent { until, ..part }, By::Backfill);
+            self.side.note_closed(closed, now);
+        }
+    }
+
+    /// A main walk has missed a part.
+    pub(crate) fn missed(&mut self, part: Extent, walk: &Walk) {
+        let side = self.side.walk.as_ref();
+        if side.is_some_and(|side| walk.started >= side.started) {
+            let from = self.side.missed_again;
+            self.side.missed_again = Some(from.map_or(part.since, |from| from.min(part.since)));
+        }
     }
 
     /// A walk that can't be trusted. It is made again a few times.

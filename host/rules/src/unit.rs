@@ -363,6 +363,7 @@ impl UnitState {
         self.gaps.lost().for_each(|lost| done.add(lost));
         let left_over = coverage::left_over(left, &done);
         for extent in left_over.into_iter().filter(|_| !known) {
+            self.missed(extent, walk);
             self.gaps
                 .note(Gap::new(extent, GapSource::Truncated, end.now));
         }

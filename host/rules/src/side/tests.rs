@@ -158,6 +158,44 @@ fn the_main_walk_goes_first() {
 }
 
 #[test]
+fn what_a_newer_walk_missed_again_is_not_closed_by_a_side_walk_that_began_before_it() {
+    let settings = settings(Order::Descending);
+    let then = NOW - HOUR;
+    let mut vendor = Vendor {
+        records: (1..=6).map(|n| then - 10 * n * S).collect(),
+        order: Order::Descending,
+        cap: 3,
+        heeds_until: true,
+    };
+    let mut state = unit(&[(Timestamp::MIN, then - HOUR)]);
+    state.watermark = Some(then - HOUR);
+    let tally = Tally::default();
+    let main = |mut state: UnitState, vendor: &Vendor, now| {
+        let mut walk = state.walk(&settings, Reason::Schedule, now);
+        vendor.answer(&mut walk);
+        state
+            .complete(&walk, &end(&walk, &settings, &tally, &[]))
+            .state
+    };
+    state = main(state, &vendor, then);
+    // It has read its page and waits.
+    let mut side = state.side_walk(&settings, then).unwrap();
+    assert_eq!(vendor.answer(&mut side).len(), 3);
+    state.side.walk = Some(Box::new(side.clone()));
+    // A late record comes into view behind it, and a main walk cannot get down to it.
+    let late = then - 45 * S;
+    vendor.records.push(late);
+    vendor.records.extend((1..=3).map(|n| then + n * S));
+    state = main(state, &vendor, then + 10 * S);
+    state = state
+        .side_complete(&side, &end(&side, &settings, &tally, &[]))
+        .state;
+    let (state, got, _) = fill(state, &settings, &vendor);
+    assert!(got.contains(&late), "{got:?}");
+    assert!(state.gaps.is_empty(), "{:?}", state.gaps);
+}
+
+#[test]
 fn a_start_that_is_moved_back_opens_a_hole_that_is_filled_and_forward_loses_nothing() {
     let (day_before, at) = (NOW - 2 * DAY, NOW - DAY);
     let back = |start| Settings {
