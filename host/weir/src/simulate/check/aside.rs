@@ -42,11 +42,14 @@ impl Aside {
         }
     }
 
-    /// What the unit's stored walks hold.
-    pub(super) fn walks_hold(&mut self, truth: &Truth, state: &UnitState) {
+    /// What the unit's stored walks hold. A walk whose position was `lost` is gone with what it held: versions that were
+    /// delivered before another one followed them. The walk that is made instead shows what is true now.
+    pub(super) fn walks_hold(&mut self, truth: &Truth, state: &UnitState, lost: bool) {
         let walks = state.walk.iter().chain(state.side.walk.as_deref());
         let held = walks.flat_map(|walk| walk.doubles.held());
-        self.held.clear();
+        if !lost {
+            self.held.clear();
+        }
         self.held.extend(held.filter_map(|held| {
             let version = identify(truth, &held.id, &held.data).ok()?;
             Some((version.record, version.revision))

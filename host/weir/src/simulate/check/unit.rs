@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use weir_rules::model::{Reason, Timestamp, Window};
+use weir_rules::model::{Class, Reason, Timestamp, Window};
 use weir_rules::walk::Walk;
 
 use super::super::{Called, Committed, Moment};
@@ -173,7 +173,9 @@ impl Unit {
             self.aside.note(truth, committed.review);
             if of_a_poll {
                 self.holding.look(truth);
-                self.aside.walks_hold(truth, committed.state);
+                let lost = |row: &PollRow| row.class == Some(Class::PositionLost);
+                let lost = committed.poll.is_some_and(lost);
+                self.aside.walks_hold(truth, committed.state, lost);
                 self.stored(committed, truth)?;
             }
         }
