@@ -16,6 +16,7 @@ use weir_rules::budget::{Admit, Budget, Priority};
 use weir_rules::model::{Limit, Reason, Scope, Timestamp};
 use weir_runtime::contract::Request;
 
+use super::line::{Line, Place, Wait};
 use super::run::Poll;
 use crate::clock::Clock;
 use crate::config;
@@ -33,6 +34,18 @@ pub struct Ledger {
     began: OnceLock<(Timestamp, Duration)>,
     /// How far the wall clock was ahead of the steady one when it was last read, in ms.
     ahead: AtomicI64,
+    /// Those who wait for room within their polls.
+    line: Line,
+}
+
+/// There is no room for a call.
+pub(super) struct Full {
+    /// Until when, by this machine's clock.
+    pub(super) until: Timestamp,
+    /// For whom, as a person knows it.
+    pub(super) why: String,
+    who: String,
+    bucket: String,
 }
 
 impl Ledger {
@@ -49,6 +62,7 @@ impl Ledger {
             budgets: Mutex::new(budgets),
             began: OnceLock::new(),
             ahead: AtomicI64::new(0),
+            line: Line::default(),
         }
     }
 
@@ -92,24 +106,49 @@ impl Ledger {
         self.budgets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The wait of whoever goes first: one that has waited longer for what this call needs as well.
+    pub(super) fn first_in_line(
+        &self,
+        poll: &Poll<'_>,
+        request: &Request,
+        place: Option<&Place<'_>>,
+    ) -> Option<Wait> {
+        self.line.before(place, priority(poll), |wait| {
+            concerns(request, &wait.bucket)
+                && SCOPES
+                    .iter()
+                    .any(|scope| who(&poll.connection, &poll.row.key, *scope) == wait.who)
+        })
+    }
+
+    /// A place behind somebody who goes first.
+    pub(super) fn line_up_behind(&self, poll: &Poll<'_>, first: Wait) -> Place<'_> {
+        self.line.join(Wait {
+            priority: priority(poll),
+            ..first
+        })
+    }
+
+    /// A place for a call that had no room.
+    pub(super) fn line_up(&self, poll: &Poll<'_>, full: &Full) -> Place<'_> {
+        self.line.join(Wait {
+            who: full.who.clone(),
+            bucket: full.bucket.clone(),
+            priority: priority(poll),
+            until: full.until,
+        })
+    }
+
     /// Until when the call has to wait, and for whom; none: it may go, and its cost is noted.
-    pub(super) fn admit(&self, poll: &Poll<'_>, request: &Request) -> Option<(Timestamp, String)> {
+    pub(super) fn admit(&self, poll: &Poll<'_>, request: &Request) -> Option<Full> {
         let clock = &*poll.host.clock;
         let ahead = self.ahead(clock);
         let now = clock.wall().saturating_sub(ahead);
-        let priority = match poll.job.reason {
-            Reason::SyncNow | Reason::Resync => Priority::Person,
-            Reason::Schedule => match poll.stream.priority {
-                config::Priority::Low => Priority::Low,
-                config::Priority::Normal => Priority::Schedule,
-                config::Priority::High => Priority::High,
-            },
-            Reason::Backfill | Reason::Settle => Priority::Backfill,
-        };
+        let priority = priority(poll);
         let cost = u64::from(request.cost.max(1));
         let reserve = f64::from(poll.stream.reserve) / 100.0;
         let mut budgets = self.lock();
-        let mut longest: Option<(Timestamp, String)> = None;
+        let mut longest: Option<Full> = None;
         let holders = SCOPES.map(|scope| (scope, who(&poll.connection, &poll.row.key, scope)));
         for (scope, who) in &holders {
             for (bucket, budget) in budgets.get_mut(&**who).into_iter().flatten() {
@@ -122,8 +161,13 @@ impl Ledger {
                     continue;
                 };
                 let until = until.saturating_add(ahead);
-                if longest.as_ref().is_none_or(|(longest, _)| until > *longest) {
-                    longest = Some((until, no_room(&poll.connection.name, *scope, bucket)));
+                if longest.as_ref().is_none_or(|longest| until > longest.until) {
+                    longest = Some(Full {
+                        until,
+                        why: no_room(&poll.connection.name, *scope, bucket),
+                        who: who.to_string(),
+                        bucket: bucket.clone(),
+                    });
                 }
             }
         }
@@ -188,6 +232,19 @@ impl Ledger {
         let now = clock.wall().saturating_sub(ahead);
         budget.refused(until.saturating_sub(ahead), now);
         vec![(key, budget.shifted(ahead))]
+    }
+}
+
+/// How urgent a poll's calls are.
+fn priority(poll: &Poll<'_>) -> Priority {
+    match poll.job.reason {
+        Reason::SyncNow | Reason::Resync => Priority::Person,
+        Reason::Schedule => match poll.stream.priority {
+            config::Priority::Low => Priority::Low,
+            config::Priority::Normal => Priority::Schedule,
+            config::Priority::High => Priority::High,
+        },
+        Reason::Backfill | Reason::Settle => Priority::Backfill,
     }
 }
 

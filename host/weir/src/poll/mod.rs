@@ -38,12 +38,14 @@
 //! | `planted` | orders of storing that lose records, for the simulation to find |
 //! | `side` | the same for side walks: settle passes and backfills |
 //! | `ledger` | the budgets of everyone, in memory |
+//! | `line` | who waits for room in them, and who goes first |
 
 mod aside;
 mod call;
 mod end;
 mod handover;
 mod ledger;
+mod line;
 mod listed;
 mod outcome;
 mod page;

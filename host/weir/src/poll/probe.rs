@@ -1,6 +1,7 @@
 //! One harmless call: is the vendor there, does it take the credential, and does the connector understand it?
 
 use super::call::{CallFailed, Read};
+use super::ledger::Full;
 use super::rehearsal::{NoPoll, rehearsed};
 use crate::host::Host;
 use crate::store::{StoreError, UnitId, UnitKey};
@@ -61,7 +62,7 @@ pub async fn probe(host: &Host, unit: UnitId) -> Result<Probed, StoreError> {
             detail: "not called: its first call has an effect at the vendor".to_owned(),
         });
     }
-    if let Some((until, why)) = host.ledger.admit(&poll, &request) {
+    if let Some(Full { until, why, .. }) = host.ledger.admit(&poll, &request) {
         let wait = until.saturating_sub(host.clock.wall()).max(0);
         return Ok(Probed::Waits {
             unit: key,

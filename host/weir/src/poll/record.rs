@@ -6,6 +6,7 @@ use std::sync::Arc;
 use weir_runtime::contract::{Request, Response, Task};
 
 use super::call::{Answered, exchange, response};
+use super::ledger::Full;
 use super::rehearsal::{NoPoll, rehearsed};
 use super::run::Poll;
 use crate::host::Host;
@@ -75,7 +76,7 @@ async fn walk(
         if request.idempotency_header.is_some() {
             return Err("its next call has an effect at the vendor, and is not made".to_owned());
         }
-        if let Some((until, why)) = poll.host.ledger.admit(poll, &request) {
+        if let Some(Full { until, why, .. }) = poll.host.ledger.admit(poll, &request) {
             let wait = until.saturating_sub(poll.host.clock.wall()).max(0) / 1_000 + 1;
             return Err(format!("{why} for {wait} s"));
         }

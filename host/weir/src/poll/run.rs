@@ -311,14 +311,38 @@ impl<'a> Poll<'a> {
         if let Some(ended) = self.held_back() {
             return Some(ended);
         }
-        while let Some((until, why)) = self.host.ledger.admit(self, request) {
+        let ledger = &self.host.ledger;
+        let mut place = None;
+        loop {
             let now = self.host.clock.wall();
-            let wait = until.saturating_sub(now).max(0).unsigned_abs();
-            if wait > SHORT_WAIT {
-                // A little later, so that all who wait for one reset do not come back together.
-                let until = now.saturating_add_unsigned(late(wait, &mut *self.host.random.lock()));
-                return Some(Ended::Waiting { until, why });
-            }
+            let from_now = |until: Timestamp| until.saturating_sub(now).max(0).unsigned_abs();
+            let wait = match ledger.first_in_line(self, request, place.as_ref()) {
+                // A little after them.
+                Some(first) => {
+                    let wait = from_now(first.until).min(SHORT_WAIT) + 1;
+                    if place.is_none() {
+                        place = Some(ledger.line_up_behind(self, first));
+                    }
+                    wait
+                }
+                None => {
+                    let Some(full) = ledger.admit(self, request) else {
+                        return None;
+                    };
+                    let wait = from_now(full.until);
+                    if wait > SHORT_WAIT {
+                        // A little later, so that all who wait for one reset do not come back together.
+                        let wait = late(wait, &mut *self.host.random.lock());
+                        let until = now.saturating_add_unsigned(wait);
+                        return Some(Ended::Waiting {
+                            until,
+                            why: full.why,
+                        });
+                    }
+                    place = Some(ledger.line_up(self, &full));
+                    wait
+                }
+            };
             tokio::select! {
                 biased;
                 () = self.host.clock.sleep(Duration::from_millis(wait.max(1))) => {}
@@ -328,7 +352,6 @@ impl<'a> Poll<'a> {
             let now = self.host.clock.monotonic();
             self.host.scheduler.heartbeat(&self.job, now);
         }
-        None
     }
 
     /// What it means for the next call of this poll that the sinks are behind.
