@@ -326,9 +326,7 @@ impl<'a> Poll<'a> {
                     wait
                 }
                 None => {
-                    let Some(full) = ledger.admit(self, request) else {
-                        return None;
-                    };
+                    let full = ledger.admit(self, request)?;
                     let wait = from_now(full.until);
                     if wait > SHORT_WAIT {
                         // A little later, so that all who wait for one reset do not come back together.
