@@ -323,19 +323,19 @@ impl UnitState {
         let window = Extent::from(walk.window);
         match end.ending {
             Ending::Complete => {
-                self.fill(window, end.now);
+                self.fill(window, end.settings, end.now);
                 self.gaps.widen(window);
                 None
             }
             Ending::Truncated => {
                 if is_planted(Plant::EarlyClose) {
-                    self.fill(window, end.now);
+                    self.fill(window, end.settings, end.now);
                     return None;
                 }
                 let before = self.gaps.open_within(window);
                 let walked = walk.read_whole(self.order(end.settings));
                 for part in walked.extents() {
-                    self.fill(*part, end.now);
+                    self.fill(*part, end.settings, end.now);
                 }
                 let left = self.gaps.open_within(window);
                 if left == 0 {
@@ -400,18 +400,29 @@ impl UnitState {
         }
     }
 
-    /// A part has been walked to its end. What a newer main walk has missed again meanwhile stays listed: this walk may have
-    /// passed by before a late record came into view there, and no other would look again.
-    fn fill(&mut self, part: Extent, now: Timestamp) {
+    /// A part has been walked to its end. What a newer main walk has missed again meanwhile, and the next one does not look at
+    /// any more, stays listed: this walk may have passed by before a late record came into view there, and no other would
+    /// look again.
+    fn fill(&mut self, part: Extent, settings: &Settings, now: Timestamp) {
         self.coverage.add(part);
-        let until = match self.side.missed_again {
-            Some(from) => part.until.min(from),
-            None => part.until,
+        let kept = self.kept(part, settings, now);
+        let parts = match kept {
+            Some(kept) => part.without(kept),
+            None => vec![part],
         };
-        if part.since < until {
-            let closed = self.gaps.close(Extent { until, ..part }, By::Backfill);
+        for part in parts {
+            let closed = self.gaps.close(part, By::Backfill);
             self.side.note_closed(closed, now);
         }
+    }
+
+    /// What stays listed of a part that a side walk has read.
+    fn kept(&self, part: Extent, settings: &Settings, now: Timestamp) -> Option<Extent> {
+        let kept = Extent {
+            since: self.side.missed_again?.max(part.since),
+            until: self.next_window(settings, now).since?.min(part.until),
+        };
+        (kept.since < kept.until).then_some(kept)
     }
 
     /// A main walk has missed a part.

@@ -40,7 +40,7 @@ use crate::rhythm::Rhythm;
 use crate::side::Side;
 use crate::still::Still;
 use crate::walk::{Ending, Start, Tally, Walk};
-use crate::window::{self, Ask};
+use crate::window::{self, Ask, Planned};
 
 pub use width::{Narrow, Stage};
 
@@ -286,17 +286,7 @@ impl UnitState {
         }
         self.walks = self.walks.saturating_add(1);
         let afresh = reason == Reason::Resync;
-        let planned = window::plan(
-            stream,
-            &Ask {
-                watermark: self.watermark.filter(|_| !afresh),
-                resume: self.resume.filter(|_| !afresh),
-                overlap: self.overlap(settings),
-                vendor_now: self.clock.now(now),
-                start: settings.start,
-                narrow: self.narrow.and_then(|narrow| narrow.cap()),
-            },
-        );
+        let planned = self.planned(settings, afresh, now);
         if let Some(since) = planned.window.since.filter(|_| planned.past_unreached) {
             let past = Extent {
                 since: Timestamp::MIN,
@@ -317,6 +307,26 @@ impl UnitState {
         });
         walk.unanchored = unanchored && !afresh;
         walk
+    }
+
+    /// What a walk that begins now asks for; `afresh`: without the position.
+    fn planned(&self, settings: &Settings, afresh: bool, now: Timestamp) -> Planned {
+        window::plan(
+            &settings.stream,
+            &Ask {
+                watermark: self.watermark.filter(|_| !afresh),
+                resume: self.resume.filter(|_| !afresh),
+                overlap: self.overlap(settings),
+                vendor_now: self.clock.now(now),
+                start: settings.start,
+                narrow: self.narrow.and_then(|narrow| narrow.cap()),
+            },
+        )
+    }
+
+    /// The window of a main walk that begins now.
+    pub(crate) fn next_window(&self, settings: &Settings, now: Timestamp) -> Window {
+        self.planned(settings, false, now).window
     }
 
     /// Time to ask without the position: after the sixth silent answer, the twelfth, the twenty-fourth...

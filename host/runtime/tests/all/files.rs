@@ -72,7 +72,9 @@ fn compiled_code_is_never_taken_from_a_file() {
 
 #[test]
 fn a_file_that_is_too_large() {
-    let module = Guest::good().build();
+    // Larger than the smallest limit that there may be.
+    let text = "x".repeat(100 << 10);
+    let module = Guest::good().module(&format!("(data \"{text}\")")).build();
     let runtime = runtime_with(Limits {
         file: module.len() - 1,
         ..Limits::default()
