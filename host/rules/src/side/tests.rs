@@ -185,8 +185,9 @@ fn what_a_newer_walk_missed_again_is_not_closed_by_a_side_walk_that_began_before
     // A late record comes into view behind it, and a main walk cannot get down to it.
     let late = then - 45 * S;
     vendor.records.push(late);
-    vendor.records.extend((1..=3).map(|n| then + n * S));
-    state = main(state, &vendor, then + 10 * S);
+    // The next one will not look there any more.
+    vendor.records.extend((197..=199).map(|n| then + n * S));
+    state = main(state, &vendor, then + 200 * S);
     state = state
         .side_complete(&side, &end(&side, &settings, &tally, &[]))
         .state;
