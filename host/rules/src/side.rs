@@ -344,11 +344,7 @@ impl UnitState {
                 if left < before {
                     return Some("the vendor gave a part: the rest is read next".to_owned());
                 }
-                if self
-                    .side
-                    .missed_again
-                    .is_some_and(|from| from < window.until)
-                {
+                if self.kept(window, end.settings, end.now).is_some() {
                     return Some(
                         "newer polls have missed it again: it is read once more".to_owned(),
                     );
